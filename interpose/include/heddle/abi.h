@@ -1,0 +1,233 @@
+/*
+ * The shared-memory contract between the interposer and heddled, version 1.
+ *
+ * Three kinds of segments, each a sealed memfd with one writer (or, for the arena, one class of
+ * writers). Everything a reader finds here was written by somebody it does not trust: read a word
+ * once into a local, validate it, use the local.
+ *
+ * Rules of this file: fixed-width members only, no pointers, no bit-fields, no _Atomic types; every
+ * constant is an enum, so that it reaches the debug information from which cmd/genabi writes the
+ * Go mirror; members are grouped by writer, one cache line or more per group; after a release the
+ * layout only grows at the end. Words that change while others look are read and written through
+ * heddle/atomic.h. The words named *_ns hold nanoseconds of the clock described by
+ * struct heddle_verdict_process unless they say that they are a duration.
+ */
+#ifndef HEDDLE_ABI_H
+#define HEDDLE_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define HEDDLE_ALIGNED(n) alignas(n)
+#define HEDDLE_ASSERT_LAYOUT(cond) static_assert(cond, #cond)
+#else
+#include <stdalign.h>
+#define HEDDLE_ALIGNED(n) alignas(n)
+#define HEDDLE_ASSERT_LAYOUT(cond) _Static_assert(cond, #cond)
+#endif
+
+enum heddle_abi_limits {
+    HEDDLE_ABI_VERSION = 1,
+    HEDDLE_ABI_OLDEST = 1,       /* oldest version that this build can still read */
+    HEDDLE_CACHE_LINE = 64,
+    HEDDLE_DEVICES_MAX = 16,     /* devices that one client can use; slots, never ordinals */
+    HEDDLE_THREADS_MAX = 64,     /* launch counters; later threads share the last one */
+    HEDDLE_PEERS_MAX = 256,      /* higher-class clients that one client can watch */
+    HEDDLE_PEER_WORDS = 4,       /* HEDDLE_PEERS_MAX / 64 */
+    HEDDLE_MEMBERS_MAX = 256,    /* clients of one class on one device that share an arena */
+    HEDDLE_CLASSES_MAX = 10,     /* class 0 is the most urgent, 9 the least */
+    HEDDLE_LOG_RECORDS = 64,
+    HEDDLE_LOG_TEXT = 104,
+    HEDDLE_UUID_BYTES = 16,
+};
+
+enum heddle_segment_magic {
+    HEDDLE_MAGIC_CLIENT = 0x4c434448,  /* "HDCL" */
+    HEDDLE_MAGIC_VERDICT = 0x44564448, /* "HDVD" */
+    HEDDLE_MAGIC_ARENA = 0x52414448,   /* "HDAR" */
+};
+
+/* The scheduling classes that have names; any number from 0 to 9 is accepted. */
+enum heddle_class {
+    HEDDLE_CLASS_REALTIME = 0,
+    HEDDLE_CLASS_HIGH = 2,
+    HEDDLE_CLASS_NORMAL = 5,
+    HEDDLE_CLASS_LOW = 7,
+    HEDDLE_CLASS_IDLE = 9,
+};
+
+/*
+ * The gate word. Zero means: open, nobody to yield to, nobody who yields to us, so that a launch
+ * is one load, one comparison and one count. Any bit sends the launch to the slow path, which
+ * reads the rest of the verdict.
+ */
+enum heddle_gate_bits {
+    HEDDLE_GATE_CLOSED = 1 << 0,  /* held by the daemon: quota, drain, suspension, mediation */
+    HEDDLE_GATE_YIELD = 1 << 1,   /* watch the peers in yields[] before a launch */
+    HEDDLE_GATE_PUBLISH = 1 << 2, /* others yield to this client: keep busy_streams true */
+    HEDDLE_GATE_WINDOW = 1 << 3,  /* bound the outstanding work by window_ns */
+    HEDDLE_GATE_FILL = 1 << 4,    /* may fill predicted gaps while it holds the token */
+    HEDDLE_GATE_KNOWN = (1 << 5) - 1, /* unknown bits are treated as HEDDLE_GATE_CLOSED */
+};
+
+enum heddle_fail_mode {
+    HEDDLE_FAIL_OPEN = 0,   /* without a daemon the last verdict stands, a closed gate opens */
+    HEDDLE_FAIL_CLOSED = 1, /* without a daemon the last verdict stands, closed stays closed */
+};
+
+enum heddle_clock_source {
+    HEDDLE_CLOCK_MONOTONIC = 0, /* clock_gettime(CLOCK_MONOTONIC) */
+    HEDDLE_CLOCK_COUNTER = 1,   /* TSC on x86-64, CNTVCT on arm64, scaled as below */
+};
+
+enum heddle_log_level {
+    HEDDLE_LOG_DEBUG = 0,
+    HEDDLE_LOG_INFO = 1,
+    HEDDLE_LOG_WARN = 2,
+    HEDDLE_LOG_ERROR = 3,
+};
+
+/* First in every segment. Written once, before the descriptor is passed on. */
+struct heddle_segment_header {
+    HEDDLE_ALIGNED(64) uint32_t magic;
+    uint32_t abi_version;
+    uint64_t size;       /* bytes of the whole segment, as the writer mapped it */
+    uint64_t features;   /* optional parts that the writer uses; unknown bits are ignored */
+    uint64_t generation; /* daemon generation under which the segment was made, 0 if none */
+    uint64_t reserved[4];
+};
+
+/* ---- client segment: written by the client, read by heddled and by same-device clients ---- */
+
+/* writer: client; reader: daemon */
+struct heddle_client_process {
+    HEDDLE_ALIGNED(64) uint32_t pid;  /* as the client sees itself; never used as identity */
+    uint32_t attach_count;            /* how often this process image attached */
+    uint64_t unnamed_addresses;       /* cuGetProcAddress answers that had no exported name */
+    uint64_t driver_launches;         /* launches in the slow path, all devices */
+    uint64_t log_head;                /* records ever written; slot = n % HEDDLE_LOG_RECORDS */
+    uint64_t log_dropped;
+    uint64_t reserved[3];
+};
+
+/* writer: one client thread at a time; reader: daemon */
+struct heddle_client_thread {
+    HEDDLE_ALIGNED(64) uint64_t launches; /* every launch entry, graph launches included */
+    uint64_t reserved[7];
+};
+
+/* One device as the client uses it. The first line is what peers poll. */
+struct heddle_client_device {
+    /* writer: client; readers: peers, daemon */
+    HEDDLE_ALIGNED(64) uint32_t busy_streams; /* streams with outstanding work; 0 = idle */
+    uint32_t doorbell;       /* futex word, changed whenever busy_streams falls to 0 */
+    uint64_t idle_since_ns;  /* when busy_streams last fell to 0 */
+    uint64_t busy_until_ns;  /* predicted end of the outstanding work, 0 = unknown */
+    uint64_t next_launch_ns; /* predicted next launch, 0 = unknown */
+    uint64_t head_estimate_ns; /* duration: predicted time of the running kernel, 0 = unknown */
+    uint64_t reserved_peer[3];
+
+    /* writer: client; reader: daemon */
+    HEDDLE_ALIGNED(64) uint64_t busy_ns; /* duration: time with busy_streams > 0, ended spans */
+    uint64_t busy_since_ns;  /* start of the present span, 0 = idle */
+    uint64_t held_ns;        /* duration: time that callers waited at the gate, ended waits */
+    uint64_t held_since_ns;  /* start of the oldest present wait, 0 = nobody waits */
+    uint64_t holds;          /* launches that had to wait */
+    uint64_t overruns;       /* waits ended by max_hold_ns */
+    uint64_t launches;       /* launches in the slow path */
+    uint64_t graph_launches;
+
+    /* writer: client; reader: daemon */
+    HEDDLE_ALIGNED(64) uint64_t memory_bytes; /* allocated now, as counted at the entries */
+    uint64_t memory_peak_bytes;
+    uint64_t allocations;
+    uint64_t frees;
+    uint8_t uuid[HEDDLE_UUID_BYTES]; /* all zero = slot unused */
+    uint64_t reserved_memory[2];
+};
+
+/* A record is complete when sequence equals its number + 1; written before that word. */
+struct heddle_log_record {
+    HEDDLE_ALIGNED(64) uint64_t sequence;
+    uint64_t time_ns;
+    uint32_t level;
+    uint32_t length; /* bytes of text, at most HEDDLE_LOG_TEXT */
+    char text[HEDDLE_LOG_TEXT];
+};
+
+struct heddle_client_segment {
+    struct heddle_segment_header header;
+    struct heddle_client_process process;
+    struct heddle_client_device devices[HEDDLE_DEVICES_MAX];
+    struct heddle_client_thread threads[HEDDLE_THREADS_MAX];
+    struct heddle_log_record log[HEDDLE_LOG_RECORDS];
+};
+
+/* ---- verdict segment: written by heddled, read by the one client it is for ---- */
+
+/* writer: daemon; reader: client */
+struct heddle_verdict_process {
+    HEDDLE_ALIGNED(64) uint32_t gate; /* the gate words of all devices or-ed; futex word */
+    uint32_t fail_mode;               /* enum heddle_fail_mode */
+    uint32_t clock_source;            /* enum heddle_clock_source */
+    uint32_t clock_shift;             /* ns = base_ns + ((ticks - base_ticks) * mult >> shift) */
+    uint64_t clock_mult;
+    uint64_t clock_base_ticks;
+    uint64_t clock_base_ns;
+    uint64_t reserved[3];
+};
+
+/* The verdict for one device slot. Parameters are stored first, the gate word last (release). */
+struct heddle_verdict_device {
+    HEDDLE_ALIGNED(64) uint32_t gate; /* enum heddle_gate_bits; futex word */
+    uint32_t generation;              /* changes with every verdict; 0 = slot not bound yet */
+    uint32_t priority;                /* class 0..9 */
+    uint32_t weight;                  /* share inside the class, 1..10000 */
+    uint64_t window_ns;               /* duration: bound on predicted outstanding work */
+    uint64_t estimate_ns;             /* duration: predicted time of a kernel without profile */
+    uint64_t quiet_ns;                /* duration: how long a peer must have been idle */
+    uint64_t max_hold_ns;             /* duration: a held launch opens after this */
+    uint32_t margin_ppm;              /* safety margin on predictions, parts per million */
+    uint32_t sm_share_ppm;            /* share of the SMs when run side by side, 0 = none */
+    uint64_t memory_quota_bytes;      /* 0 = none */
+
+    HEDDLE_ALIGNED(64) uint64_t yields[HEDDLE_PEER_WORDS]; /* bit n: yield to peer slot n */
+    uint64_t corun[HEDDLE_PEER_WORDS]; /* bit n: may run beside peer slot n */
+};
+
+struct heddle_verdict_segment {
+    struct heddle_segment_header header;
+    struct heddle_verdict_process process;
+    struct heddle_verdict_device devices[HEDDLE_DEVICES_MAX];
+};
+
+/* ---- arena: one preemptible class on one device; its clients write, higher ones look ---- */
+
+struct heddle_arena_segment {
+    struct heddle_segment_header header;
+    /* writers: the member that owns the bit; readers: clients of higher classes */
+    HEDDLE_ALIGNED(64) uint64_t sleepers[HEDDLE_PEER_WORDS]; /* bit n: member n sleeps */
+    uint64_t reserved_sleepers[4];
+    /* writers: members; the gap token */
+    HEDDLE_ALIGNED(64) uint64_t token_holder; /* member index + 1, 0 = free */
+    uint64_t token_expiry_ns;
+    uint64_t reserved_token[6];
+};
+
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_segment_header) == 64);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_process) == 64);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_thread) == 64);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_device) == 192);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_device, busy_ns) == 64);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_device, memory_bytes) == 128);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_log_record) == 128);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, devices) == 128);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, threads) == 128 + 16 * 192);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_segment) == 128 + 16 * 192 + 64 * 64 + 64 * 128);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_process) == 64);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_device) == 128);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_segment) == 128 + 16 * 128);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_arena_segment) == 192);
+
+#endif /* HEDDLE_ABI_H */
