@@ -29,14 +29,14 @@
 
 enum heddle_abi_limits {
     HEDDLE_ABI_VERSION = 1,
-    HEDDLE_ABI_OLDEST = 1,       /* oldest version that this build can still read */
+    HEDDLE_ABI_OLDEST = 1, /* oldest version that this build can still read */
     HEDDLE_CACHE_LINE = 64,
-    HEDDLE_DEVICES_MAX = 16,     /* devices that one client can use; slots, never ordinals */
-    HEDDLE_THREADS_MAX = 64,     /* launch counters; later threads share the last one */
-    HEDDLE_PEERS_MAX = 256,      /* higher-class clients that one client can watch */
-    HEDDLE_PEER_WORDS = 4,       /* HEDDLE_PEERS_MAX / 64 */
-    HEDDLE_MEMBERS_MAX = 256,    /* clients of one class on one device that share an arena */
-    HEDDLE_CLASSES_MAX = 10,     /* class 0 is the most urgent, 9 the least */
+    HEDDLE_DEVICES_MAX = 16,  /* devices that one client can use; slots, never ordinals */
+    HEDDLE_THREADS_MAX = 64,  /* launch counters; later threads share the last one */
+    HEDDLE_PEERS_MAX = 256,   /* higher-class clients that one client can watch */
+    HEDDLE_PEER_WORDS = 4,    /* HEDDLE_PEERS_MAX / 64 */
+    HEDDLE_MEMBERS_MAX = 256, /* clients of one class on one device that share an arena */
+    HEDDLE_CLASSES_MAX = 10,  /* class 0 is the most urgent, 9 the least */
     HEDDLE_LOG_RECORDS = 64,
     HEDDLE_LOG_TEXT = 104,
     HEDDLE_UUID_BYTES = 16,
@@ -63,11 +63,11 @@ enum heddle_class {
  * reads the rest of the verdict.
  */
 enum heddle_gate_bits {
-    HEDDLE_GATE_CLOSED = 1 << 0,  /* held by the daemon: quota, drain, suspension, mediation */
-    HEDDLE_GATE_YIELD = 1 << 1,   /* watch the peers in yields[] before a launch */
-    HEDDLE_GATE_PUBLISH = 1 << 2, /* others yield to this client: keep busy_streams true */
-    HEDDLE_GATE_WINDOW = 1 << 3,  /* bound the outstanding work by window_ns */
-    HEDDLE_GATE_FILL = 1 << 4,    /* may fill predicted gaps while it holds the token */
+    HEDDLE_GATE_CLOSED = 1 << 0,      /* held by the daemon: quota, drain, suspension, mediation */
+    HEDDLE_GATE_YIELD = 1 << 1,       /* watch the peers in yields[] before a launch */
+    HEDDLE_GATE_PUBLISH = 1 << 2,     /* others yield to this client: keep busy_streams true */
+    HEDDLE_GATE_WINDOW = 1 << 3,      /* bound the outstanding work by window_ns */
+    HEDDLE_GATE_FILL = 1 << 4,        /* may fill predicted gaps while it holds the token */
     HEDDLE_GATE_KNOWN = (1 << 5) - 1, /* unknown bits are treated as HEDDLE_GATE_CLOSED */
 };
 
@@ -102,11 +102,11 @@ struct heddle_segment_header {
 
 /* writer: client; reader: daemon */
 struct heddle_client_process {
-    HEDDLE_ALIGNED(64) uint32_t pid;  /* as the client sees itself; never used as identity */
-    uint32_t attach_count;            /* how often this process image attached */
-    uint64_t unnamed_addresses;       /* cuGetProcAddress answers that had no exported name */
-    uint64_t driver_launches;         /* launches in the slow path, all devices */
-    uint64_t log_head;                /* records ever written; slot = n % HEDDLE_LOG_RECORDS */
+    HEDDLE_ALIGNED(64) uint32_t pid; /* as the client sees itself; never used as identity */
+    uint32_t attach_count;           /* how often this process image attached */
+    uint64_t unnamed_addresses;      /* cuGetProcAddress answers that had no exported name */
+    uint64_t driver_launches;        /* launches in the slow path, all devices */
+    uint64_t log_head;               /* records ever written; slot = n % HEDDLE_LOG_RECORDS */
     uint64_t log_dropped;
     uint64_t reserved[3];
 };
@@ -121,21 +121,21 @@ struct heddle_client_thread {
 struct heddle_client_device {
     /* writer: client; readers: peers, daemon */
     HEDDLE_ALIGNED(64) uint32_t busy_streams; /* streams with outstanding work; 0 = idle */
-    uint32_t doorbell;       /* futex word, changed whenever busy_streams falls to 0 */
-    uint64_t idle_since_ns;  /* when busy_streams last fell to 0 */
-    uint64_t busy_until_ns;  /* predicted end of the outstanding work, 0 = unknown */
-    uint64_t next_launch_ns; /* predicted next launch, 0 = unknown */
+    uint32_t doorbell;         /* futex word, changed whenever busy_streams falls to 0 */
+    uint64_t idle_since_ns;    /* when busy_streams last fell to 0 */
+    uint64_t busy_until_ns;    /* predicted end of the outstanding work, 0 = unknown */
+    uint64_t next_launch_ns;   /* predicted next launch, 0 = unknown */
     uint64_t head_estimate_ns; /* duration: predicted time of the running kernel, 0 = unknown */
     uint64_t reserved_peer[3];
 
     /* writer: client; reader: daemon */
     HEDDLE_ALIGNED(64) uint64_t busy_ns; /* duration: time with busy_streams > 0, ended spans */
-    uint64_t busy_since_ns;  /* start of the present span, 0 = idle */
-    uint64_t held_ns;        /* duration: time that callers waited at the gate, ended waits */
-    uint64_t held_since_ns;  /* start of the oldest present wait, 0 = nobody waits */
-    uint64_t holds;          /* launches that had to wait */
-    uint64_t overruns;       /* waits ended by max_hold_ns */
-    uint64_t launches;       /* launches in the slow path */
+    uint64_t busy_since_ns;              /* start of the present span, 0 = idle */
+    uint64_t held_ns;       /* duration: time that callers waited at the gate, ended waits */
+    uint64_t held_since_ns; /* start of the oldest present wait, 0 = nobody waits */
+    uint64_t holds;         /* launches that had to wait */
+    uint64_t overruns;      /* waits ended by max_hold_ns */
+    uint64_t launches;      /* launches in the slow path */
     uint64_t graph_launches;
 
     /* writer: client; reader: daemon */
@@ -193,7 +193,7 @@ struct heddle_verdict_device {
     uint64_t memory_quota_bytes;      /* 0 = none */
 
     HEDDLE_ALIGNED(64) uint64_t yields[HEDDLE_PEER_WORDS]; /* bit n: yield to peer slot n */
-    uint64_t corun[HEDDLE_PEER_WORDS]; /* bit n: may run beside peer slot n */
+    uint64_t corun[HEDDLE_PEER_WORDS];                     /* bit n: may run beside peer slot n */
 };
 
 struct heddle_verdict_segment {

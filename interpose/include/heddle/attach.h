@@ -43,10 +43,10 @@ enum heddle_msg_type {
 
 enum heddle_status {
     HEDDLE_STATUS_OK = 0,
-    HEDDLE_STATUS_VERSION = 1, /* no common ABI version; do not come back */
-    HEDDLE_STATUS_REFUSED = 2, /* by policy; do not come back */
-    HEDDLE_STATUS_FULL = 3,    /* too many clients; try again */
-    HEDDLE_STATUS_INVALID = 4, /* a message or the segment was malformed; do not come back */
+    HEDDLE_STATUS_VERSION = 1,  /* no common ABI version; do not come back */
+    HEDDLE_STATUS_REFUSED = 2,  /* by policy; do not come back */
+    HEDDLE_STATUS_FULL = 3,     /* too many clients; try again */
+    HEDDLE_STATUS_INVALID = 4,  /* a message or the segment was malformed; do not come back */
     HEDDLE_STATUS_DRAINING = 5, /* heddled is stopping; try again */
 };
 
@@ -76,9 +76,9 @@ struct heddle_msg_hello {
     struct heddle_msg_header header;
     uint32_t abi_version;
     uint32_t abi_oldest;
-    uint32_t pid;           /* in the client's namespace, for people only */
-    int32_t priority_hint;  /* class asked for, HEDDLE_HINT_NONE = the grant's default */
-    uint32_t weight_hint;   /* 0 = the grant's default */
+    uint32_t pid;          /* in the client's namespace, for people only */
+    int32_t priority_hint; /* class asked for, HEDDLE_HINT_NONE = the grant's default */
+    uint32_t weight_hint;  /* 0 = the grant's default */
     uint32_t reserved;
     uint8_t token[HEDDLE_TOKEN_BYTES]; /* of an earlier WELCOME after a daemon restart, or zero */
     char name[HEDDLE_NAME_BYTES];      /* workload name, NUL-padded, may be empty */
@@ -88,7 +88,7 @@ struct heddle_msg_hello {
 /* One descriptor if status is OK: the verdict segment, sealed. */
 struct heddle_msg_welcome {
     struct heddle_msg_header header;
-    uint32_t status; /* enum heddle_status */
+    uint32_t status;      /* enum heddle_status */
     uint32_t abi_version; /* the version both sides use from here on */
     uint64_t generation;  /* of heddled */
     uint64_t client_id;

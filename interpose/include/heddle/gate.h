@@ -19,7 +19,7 @@ enum heddle_gate_result {
 
 /* Bounds that keep the arithmetic below inside 64 bits whatever was published. */
 enum heddle_gate_bounds {
-    HEDDLE_GATE_SECONDS_MAX = 1000,     /* longest duration taken seriously */
+    HEDDLE_GATE_SECONDS_MAX = 1000,    /* longest duration taken seriously */
     HEDDLE_GATE_MARGIN_MAX = 10000000, /* 1000 %, in parts per million */
 };
 
@@ -46,8 +46,8 @@ struct heddle_gate_input {
 };
 
 struct heddle_gate_answer {
-    uint32_t result; /* enum heddle_gate_result */
-    uint32_t peer;   /* index of the peer that holds, for HEDDLE_GATE_HELD_PEER */
+    uint32_t result;   /* enum heddle_gate_result */
+    uint32_t peer;     /* index of the peer that holds, for HEDDLE_GATE_HELD_PEER */
     uint64_t retry_ns; /* earliest time at which the answer can change without an event from
                           the holder; UINT64_MAX = only an event can change it */
 };
