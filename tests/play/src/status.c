@@ -1,0 +1,81 @@
+#include "status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* False when nobody reads any more. */
+static bool write_line(struct play_status *status) {
+    char line[160];
+    /* done first: then begun can be more, never less. */
+    const uint64_t done = atomic_load(&status->done);
+    const uint64_t begun = atomic_load(&status->begun);
+    const int size =
+        snprintf(line, sizeof line,
+                 "{\"t_s\":%.3f,\"begun\":%" PRIu64 ",\"done\":%" PRIu64 ",\"last_ms\":%.3f}\n",
+                 (double)(play_now_ns() - status->start_ns) / 1e9, begun, done,
+                 (double)atomic_load(&status->last_ns) / 1e6);
+
+    return write(status->fd, line, (size_t)size) == size;
+}
+
+static void *report(void *argument) {
+    struct play_status *status = argument;
+    uint64_t next = status->start_ns;
+    bool read = true;
+
+    pthread_mutex_lock(&status->lock);
+    while (!status->stopping && read) {
+        next += status->interval_ns;
+        const struct timespec until = {(time_t)(next / 1000000000U), (long)(next % 1000000000U)};
+        while (!status->stopping &&
+               pthread_cond_timedwait(&status->wake, &status->lock, &until) == 0) {
+        }
+        if (!status->stopping) {
+            read = write_line(status);
+        }
+    }
+    pthread_mutex_unlock(&status->lock);
+    return NULL;
+}
+
+bool play_status_start(struct play_status *status, uint64_t interval_ms, int fd, uint64_t start_ns,
+                       struct play_error *err) {
+    pthread_condattr_t attributes;
+
+    status->interval_ns = interval_ms * 1000000U;
+    status->start_ns = start_ns;
+    status->fd = fd;
+    if (interval_ms == 0) {
+        return true;
+    }
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&status->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&status->lock, NULL);
+    const int code = pthread_create(&status->thread, NULL, report, status);
+    if (code != 0) {
+        pthread_cond_destroy(&status->wake);
+        pthread_mutex_destroy(&status->lock);
+        status->interval_ns = 0;
+        return play_fail(err, "start the status thread: %s", strerror(code));
+    }
+    return true;
+}
+
+void play_status_stop(struct play_status *status) {
+    if (status->interval_ns == 0) {
+        return;
+    }
+    pthread_mutex_lock(&status->lock);
+    status->stopping = true;
+    pthread_cond_signal(&status->wake);
+    pthread_mutex_unlock(&status->lock);
+    pthread_join(status->thread, NULL);
+    pthread_cond_destroy(&status->wake);
+    pthread_mutex_destroy(&status->lock);
+}
