@@ -75,6 +75,10 @@ enum softgpu_op_state {
     SOFTGPU_OP_DONE = 5     /* finished; in the owner's list of completions */
 };
 
+enum softgpu_op_flags {
+    SOFTGPU_OP_TAKEN = 1 /* HOST: the owner has taken it from its completions */
+};
+
 enum softgpu_queue {
     SOFTGPU_QUEUE_H2D = 0,
     SOFTGPU_QUEUE_D2H = 1,
@@ -211,8 +215,8 @@ struct softgpu_stream {
     int32_t priority; /* CUDA's: the smaller, the sooner */
     uint32_t head;
     uint32_t tail;
-    uint32_t depth; /* operations not done */
-    uint32_t pad;
+    uint32_t depth;      /* operations not done */
+    uint32_t watch_unit; /* another unit with a wait on this stream, or SOFTGPU_NONE */
     uint64_t generation; /* +1 when the slot is given back: waits on it are over */
     uint64_t last_pos;   /* position of the youngest operation; the first has 1 */
     uint64_t done_pos;   /* all up to here are done */
@@ -296,11 +300,17 @@ struct softgpu_header {
     uint64_t repairs;                 /* times that a holder of the lock had died; guarded */
     uint64_t reaped;                  /* processes found dead; guarded */
     uint64_t next_seq;                /* guarded */
-    uint32_t op_hint;                 /* where to look for a free operation; guarded */
+    uint32_t unit_count;              /* units in use are below this; guarded */
     uint32_t faults_armed;            /* atomic: number of armed faults */
     int64_t reap_ns;                  /* when the dead were last looked for; guarded */
     uint64_t calls[SOFTGPU_COUNTERS]; /* of processes that are gone; guarded */
-    uint64_t reserved[19];
+    uint32_t op_free;                 /* chain of free operations by `next`; guarded */
+    uint32_t op_high; /* operations ever used: scans end here; guarded, as the next three */
+    uint32_t stream_high;
+    uint32_t context_high;
+    uint32_t proc_high;
+    uint32_t pad;
+    uint64_t reserved[16];
 };
 
 struct softgpu_state {

@@ -1,0 +1,151 @@
+/* Opening the state file, the robust lock, and time. */
+#define _GNU_SOURCE
+#include "state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct softgpu_header *)0)->lock),
+               "the C library's mutex fits");
+
+static pthread_mutex_t *mutex_of(const struct softgpu_state *st) {
+    return (pthread_mutex_t *)(uintptr_t)st->header.lock;
+}
+
+uint64_t sg_monotonic_ns(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int64_t sg_state_now(const struct softgpu_state *st) {
+    return (int64_t)((double)(sg_monotonic_ns() - st->header.epoch_ns) * st->header.speed);
+}
+
+const char *sg_state_path(const char *path, char *buf, size_t size) {
+    if (path == NULL || *path == '\0') {
+        path = getenv("SOFTGPU_STATE");
+    }
+    if (path == NULL || *path == '\0') {
+        snprintf(buf, size, "/dev/shm/softgpu-%u", (unsigned)getuid());
+        path = buf;
+    }
+    return path;
+}
+
+/* Whole-file locks around creation; separate from the robust mutex, which does not exist yet. */
+static int lock_file(int fd, short type) {
+    struct flock fl = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    int rc;
+    do {
+        rc = fcntl(fd, F_OFD_SETLKW, &fl);
+    } while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : -errno;
+}
+
+static int init_mutex(struct softgpu_state *st) {
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    int rc = pthread_mutex_init(mutex_of(st), &attr);
+    pthread_mutexattr_destroy(&attr);
+    return -rc;
+}
+
+static uint64_t hash_of(const char *s) {
+    uint64_t h = 14695981039346656037u;
+    for (; *s != '\0'; s++) {
+        h = (h ^ (uint8_t)*s) * 1099511628211u;
+    }
+    return h;
+}
+
+static int check(const struct softgpu_header *h) {
+    return h->magic == SOFTGPU_MAGIC && h->version == SOFTGPU_VERSION &&
+                   h->size == sizeof(struct softgpu_state)
+               ? 0
+               : -EPROTO;
+}
+
+/* With the creation lock held: makes the file complete, or checks that it is. */
+static int complete(struct sg_node *node, const char *path, const char *gpus) {
+    struct stat sb;
+    if (fstat(node->fd, &sb) != 0) {
+        return -errno;
+    }
+    if (sb.st_size != 0 && sb.st_size != (off_t)sizeof(struct softgpu_state)) {
+        return -EPROTO;
+    }
+    if (sb.st_size == 0 && ftruncate(node->fd, (off_t)sizeof(struct softgpu_state)) != 0) {
+        return -errno;
+    }
+    void *map =
+        mmap(NULL, sizeof(struct softgpu_state), PROT_READ | PROT_WRITE, MAP_SHARED, node->fd, 0);
+    if (map == MAP_FAILED) {
+        return -errno;
+    }
+    node->st = map;
+    if (__atomic_load_n(&node->st->header.ready, __ATOMIC_ACQUIRE) == 1) {
+        return check(&node->st->header);
+    }
+    if (gpus == NULL) {
+        gpus = getenv("SOFTGPU_GPUS");
+    }
+    int rc = sg_state_fill(node->st, gpus, sg_monotonic_ns(), hash_of(path));
+    if (rc == 0) {
+        rc = init_mutex(node->st);
+    }
+    if (rc == 0) {
+        __atomic_store_n(&node->st->header.ready, 1, __ATOMIC_RELEASE);
+    }
+    return rc;
+}
+
+int sg_state_open(struct sg_node *node, const char *path, const char *gpus) {
+    char buf[64];
+    path = sg_state_path(path, buf, sizeof(buf));
+    node->st = NULL;
+    node->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (node->fd < 0) {
+        return -errno;
+    }
+    int rc = lock_file(node->fd, F_WRLCK);
+    if (rc == 0) {
+        rc = complete(node, path, gpus);
+        lock_file(node->fd, F_UNLCK);
+    }
+    if (rc != 0) {
+        sg_state_close(node);
+    }
+    return rc;
+}
+
+void sg_state_close(struct sg_node *node) {
+    if (node->st != NULL) {
+        munmap(node->st, sizeof(struct softgpu_state));
+    }
+    if (node->fd >= 0) {
+        close(node->fd);
+    }
+    node->st = NULL;
+    node->fd = -1;
+}
+
+void sg_state_lock(const struct sg_node *node) {
+    int rc = pthread_mutex_lock(mutex_of(node->st));
+    if (rc == EOWNERDEAD) {
+        sg_engine_repair(node->st, sg_state_now(node->st));
+        pthread_mutex_consistent(mutex_of(node->st));
+    }
+}
+
+void sg_state_unlock(const struct sg_node *node) { pthread_mutex_unlock(mutex_of(node->st)); }
