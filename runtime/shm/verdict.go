@@ -1,0 +1,144 @@
+package shm
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/abi"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+)
+
+// Peers is a set of peer slots, bit n of word n/64.
+type Peers [abi.PeerWords]uint64
+
+// Add puts slot n, below abi.PeersMax, into the set.
+func (p *Peers) Add(n int) { p[n/64] |= 1 << (n % 64) }
+
+// Has reports whether slot n is in the set.
+func (p *Peers) Has(n int) bool { return p[n/64]&(1<<(n%64)) != 0 }
+
+// DeviceVerdict is what the daemon decided for one client on one device.
+type DeviceVerdict struct {
+	Gate        uint32 // abi.Gate bits
+	Priority    uint32
+	Weight      uint32
+	Window      time.Duration
+	Estimate    time.Duration
+	Quiet       time.Duration
+	MaxHold     time.Duration
+	MarginPPM   uint32
+	SMSharePPM  uint32
+	MemoryQuota uint64 // bytes, 0 = none
+	Yields      Peers
+	CoRun       Peers
+}
+
+// ClockParams tell a client how to read the common clock; see package clock.
+type ClockParams struct {
+	Source    uint32 // abi.Clock values
+	Shift     uint32
+	Mult      uint64
+	BaseTicks uint64
+	BaseNs    uint64
+}
+
+// Verdict is the segment that the daemon writes for one client. It is used by one goroutine at a
+// time.
+type Verdict struct {
+	*mapping
+	seg *abi.VerdictSegment
+
+	// What was published, kept here: what lies in shared memory is never read back.
+	gates       [abi.DevicesMax]uint32
+	generations [abi.DevicesMax]uint32
+}
+
+// NewVerdict makes the verdict segment for a client, with no slot bound. The clock and the fail
+// mode are part of its first content: a client reads them once, when it attaches.
+func NewVerdict(generation uint64, clock ClockParams, failMode uint32) (*Verdict, error) {
+	m, err := create("heddle-verdict", abi.SizeofVerdictSegment, sealsSingleWriter, func(data []byte) {
+		seg := view[abi.VerdictSegment](data)
+		writeHeader(&seg.Header, abi.MagicVerdict, len(data), generation)
+		p := &seg.Process
+		p.FailMode = failMode
+		p.ClockSource = clock.Source
+		p.ClockShift = clock.Shift
+		p.ClockMult = clock.Mult
+		p.ClockBaseTicks = clock.BaseTicks
+		p.ClockBaseNs = clock.BaseNs
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Verdict{mapping: m, seg: view[abi.VerdictSegment](m.data)}, nil
+}
+
+// Publish makes d the verdict for a device slot: parameters first, the gate word last with
+// release, so that a client that sees the new gate sees its parameters. It wakes the client if it
+// sleeps on the slot's gate, or waits for the slot to be bound.
+func (v *Verdict) Publish(slot int, d *DeviceVerdict) error {
+	if slot < 0 || slot >= abi.DevicesMax {
+		return errdefs.Errorf(errdefs.Invalid, "device slot %d, there are %d", slot, abi.DevicesMax)
+	}
+	if d.Gate&^uint32(abi.GateKnown) != 0 || d.Priority >= abi.ClassesMax ||
+		d.Window < 0 || d.Estimate < 0 || d.Quiet < 0 || d.MaxHold < 0 {
+		return fmt.Errorf("publish verdict %+v: %w", *d, errdefs.ErrInvalid)
+	}
+	t := &v.seg.Devices[slot]
+	atomic.StoreUint32(&t.Priority, d.Priority)
+	atomic.StoreUint32(&t.Weight, d.Weight)
+	atomic.StoreUint64(&t.WindowNs, uint64(d.Window))
+	atomic.StoreUint64(&t.EstimateNs, uint64(d.Estimate))
+	atomic.StoreUint64(&t.QuietNs, uint64(d.Quiet))
+	atomic.StoreUint64(&t.MaxHoldNs, uint64(d.MaxHold))
+	atomic.StoreUint32(&t.MarginPpm, d.MarginPPM)
+	atomic.StoreUint32(&t.SMSharePpm, d.SMSharePPM)
+	atomic.StoreUint64(&t.MemoryQuotaBytes, d.MemoryQuota)
+	for i := range d.Yields {
+		atomic.StoreUint64(&t.Yields[i], d.Yields[i])
+		atomic.StoreUint64(&t.Corun[i], d.CoRun[i])
+	}
+	changed := v.gates[slot] != d.Gate
+	bound := v.generations[slot] == 0
+	v.gates[slot] = d.Gate
+	v.generations[slot]++
+	if v.generations[slot] == 0 { // 0 means not bound, also after four billion verdicts
+		v.generations[slot] = 1
+	}
+	atomic.StoreUint32(&t.Gate, d.Gate)
+	atomic.StoreUint32(&t.Generation, v.generations[slot])
+	return v.publishGate(slot, changed, bound)
+}
+
+// publishGate brings the process-wide gate word up to date and wakes whom it concerns.
+func (v *Verdict) publishGate(slot int, changed, bound bool) error {
+	all := uint32(0)
+	for _, g := range v.gates {
+		all |= g
+	}
+	atomic.StoreUint32(&v.seg.Process.Gate, all)
+	t := &v.seg.Devices[slot]
+	if changed {
+		if err := futexWake(&t.Gate); err != nil {
+			return err
+		}
+		if err := futexWake(&v.seg.Process.Gate); err != nil {
+			return err
+		}
+	}
+	if bound {
+		return futexWake(&t.Generation)
+	}
+	return nil
+}
+
+// Bound reports whether a verdict was ever published for the slot.
+func (v *Verdict) Bound(slot int) bool { return v.generations[slot] != 0 }
+
+// Close unmaps the segment; a client that still maps it keeps its last content. A second call
+// does nothing.
+func (v *Verdict) Close() error {
+	v.seg = nil
+	return v.close()
+}
