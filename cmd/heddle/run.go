@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+)
+
+const (
+	// A program must not wait long for a daemon that hangs; the interposer attaches by itself later.
+	runProbeLimit = time.Second
+	// The attach message has room for 64 bytes with the closing NUL.
+	nameBytesMax = 63
+)
+
+const runLong = `Start a program with the interposer in front of the CUDA driver.
+
+The program replaces heddle: its exit code, signals and terminal are its own. LD_PRELOAD and
+LD_LIBRARY_PATH get the interposer in front and keep what was there. Without heddled the program
+runs unscheduled, with a warning, and attaches as soon as heddled comes; --require refuses instead.
+
+Priority and weight are wishes inside what the administrator granted: a program can lower its own
+class, never raise it above its grant.
+
+Exit codes: that of the program; 126 it could not be executed, 127 it was not found, 1 the
+interposer is missing, 2 wrong use, 3 heddled is not reachable and --require was given.`
+
+const runExample = `  heddle run -- python3 serve.py
+  heddle run --priority high --name resnet -- ./serve --port 8000
+  heddle run --priority idle --device 1 -- ./train`
+
+type runOptions struct {
+	class   classFlag
+	weight  weightFlag
+	name    string
+	devices []string
+	require bool
+}
+
+func newRunCmd(a *app) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     "run [flags] -- COMMAND [ARG...]",
+		Short:   "Start a program under the interposer",
+		Long:    runLong,
+		Example: runExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("no command given (heddle run [flags] -- COMMAND [ARG...])")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), &o, args) },
+		// After "--" the shell's own completion of files and commands is the best there is.
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // the command's flags are the command's
+	addShareFlags(cmd, &o.class, &o.weight)
+	flags.StringVarP(&o.name, "name", "n", "", "name of the workload in heddle ps, at most 63 bytes")
+	flags.StringSliceVarP(&o.devices, "device", "d", nil, "device to use: index or UUID (sets CUDA_VISIBLE_DEVICES); may be repeated")
+	flags.BoolVar(&o.require, "require", false, "refuse to start when heddled is not reachable")
+	completeWithNothing(cmd, "name")
+	mustComplete(cmd, "device", a.completeDevices)
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, o *runOptions, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	interposer, err := a.findInterposer()
+	if err != nil {
+		return err
+	}
+	program, err := findProgram(args[0], a.getenv("PATH"))
+	if err != nil {
+		return err
+	}
+	node, err := a.askNode(ctx, o)
+	if err != nil {
+		return err
+	}
+	for _, warning := range a.runWarnings(program) {
+		if o.require {
+			return errors.New(warning)
+		}
+		a.warn("run", warning)
+	}
+	env, err := o.environment(a.environ, interposer, node, a.socketSet)
+	if err != nil {
+		return err
+	}
+	return execProgram(program, args, env)
+}
+
+func (o *runOptions) check() error {
+	if len(o.name) > nameBytesMax {
+		return usagef("--name: longer than %d bytes", nameBytesMax)
+	}
+	if strings.ContainsFunc(o.name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return usagef("--name %s: has characters that do not print", strconv.Quote(o.name))
+	}
+	for _, device := range o.devices {
+		if err := checkDeviceSyntax(device); err != nil {
+			return usagef("--device %s: %w", device, err)
+		}
+	}
+	return nil
+}
+
+// node is what heddled said about itself; nil when it is not reachable.
+type node struct {
+	attachSocket string
+	devices      []*heddlev1.Device
+}
+
+// askNode asks heddled for what the program's environment needs.
+func (a *app) askNode(ctx context.Context, o *runOptions) (*node, error) {
+	var n node
+	err := a.callWithin(ctx, min(a.timeout, runProbeLimit), func(ctx context.Context, conn service) error {
+		status, err := conn.Status(ctx, &heddlev1.StatusRequest{})
+		if err != nil {
+			return err
+		}
+		n.attachSocket = status.GetAttachSocket()
+		if len(o.devices) > 0 {
+			n.devices, err = listDevices(ctx, conn)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return &n, nil
+	case exitCode(err) != exitUnreachable || o.require:
+		return nil, err
+	default:
+		a.warn("run", err.Error()+"; the program runs unscheduled until it is")
+		return nil, nil //nolint:nilnil // no node is a valid answer, see the type
+	}
+}
+
+func (a *app) warn(command, text string) {
+	fmt.Fprintf(a.stderr, "heddle %s: warning: %s\n", command, printable(text))
+}
+
+// runWarnings are reasons why the program will not be scheduled though all is in place.
+func (a *app) runWarnings(program string) []string {
+	var warnings []string
+	if a.getenv("HEDDLE_DISABLE") == "1" {
+		warnings = append(warnings, "HEDDLE_DISABLE=1 is set; the program runs unscheduled")
+	}
+	if isPrivileged(program) {
+		warnings = append(warnings, program+" is setuid or setgid; the loader ignores the interposer in it")
+	}
+	return warnings
+}
+
+// environment is the program's: the caller's, with the interposer in front and the wishes in it.
+func (o *runOptions) environment(env []string, interposer string, n *node, socketChosen bool) ([]string, error) {
+	env = interpose(env, interposer)
+	if o.class.set {
+		env = setEnv(env, "HEDDLE_PRIORITY", strconv.FormatUint(uint64(o.class.number), 10))
+	}
+	if o.weight.set {
+		env = setEnv(env, "HEDDLE_WEIGHT", o.weight.String())
+	}
+	if o.name != "" {
+		env = setEnv(env, "HEDDLE_NAME", o.name)
+	}
+	if n != nil && n.attachSocket != "" {
+		// The daemon that answers here is the one to attach to, unless the caller knows better.
+		if _, set := lookupEnv(env, "HEDDLE_SOCKET"); !set || socketChosen {
+			env = setEnv(env, "HEDDLE_SOCKET", n.attachSocket)
+		}
+	}
+	return o.visibleDevices(env, n)
+}
+
+// visibleDevices narrows what the program sees. UUIDs mean the same to everybody; an index means
+// NVML's only when CUDA is told to count in that order.
+func (o *runOptions) visibleDevices(env []string, n *node) ([]string, error) {
+	if len(o.devices) == 0 {
+		return env, nil
+	}
+	visible := make([]string, 0, len(o.devices))
+	for _, device := range o.devices {
+		if n != nil {
+			uuid, err := resolveDevice(n.devices, device)
+			if err != nil {
+				return nil, err
+			}
+			device = uuid
+		}
+		visible = append(visible, device)
+	}
+	if n == nil {
+		env = setEnv(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+	}
+	return setEnv(env, "CUDA_VISIBLE_DEVICES", strings.Join(visible, ",")), nil
+}

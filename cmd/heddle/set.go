@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+)
+
+const setLong = `Change the priority or the weight of a living client or of a tenant.
+
+A client keeps the change until it ends. A tenant keeps it across restarts of heddled, for the
+clients it has now and those that come. Root and the administrators' group may do this.
+
+JSON: {"clients": n, "changes": [{what, before, after}]}; for a tenant "before" is absent.`
+
+const setExample = `  heddle set --pid 4242 --priority low
+  heddle set --client 7 --weight 300
+  heddle set --tenant research --priority normal --weight 50`
+
+type setOptions struct {
+	client uint64
+	pid    uint32
+	tenant string
+	class  classFlag
+	weight weightFlag
+	asJSON bool
+}
+
+func newSetCmd(a *app) *cobra.Command {
+	var o setOptions
+	cmd := &cobra.Command{
+		Use:               "set (--client ID | --pid PID | --tenant NAME) [--priority CLASS] [--weight N]",
+		Short:             "Change the priority or weight of a client or tenant",
+		Long:              setLong,
+		Example:           setExample,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			targets := 0
+			for _, name := range []string{"client", "pid", "tenant"} {
+				if cmd.Flags().Changed(name) {
+					targets++
+				}
+			}
+			if targets != 1 {
+				return usagef("give one of --client, --pid and --tenant")
+			}
+			if !o.class.set && !o.weight.set {
+				return usagef("nothing to change: give --priority, --weight or both")
+			}
+			if cmd.Flags().Changed("tenant") {
+				return a.setTenant(cmd.Context(), &o)
+			}
+			return a.setClient(cmd.Context(), &o, cmd.Flags().Changed("pid"))
+		},
+	}
+	flags := cmd.Flags()
+	flags.Uint64Var(&o.client, "client", 0, "the client with this id (heddle ps)")
+	flags.Uint32Var(&o.pid, "pid", 0, "the client with this process id")
+	flags.StringVar(&o.tenant, "tenant", "", "all clients of this tenant, present and future")
+	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
+	addShareFlags(cmd, &o.class, &o.weight)
+	mustComplete(cmd, "client", a.completeClients)
+	mustComplete(cmd, "pid", a.completePIDs)
+	mustComplete(cmd, "tenant", a.completeTenants)
+	return cmd
+}
+
+// change is one value that a command has set.
+type change struct {
+	What   string `json:"what"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after"`
+}
+
+func (c change) String() string {
+	switch c.Before {
+	case "":
+		return c.What + " " + c.After
+	case c.After:
+		return c.What + " " + c.After + " as before"
+	default:
+		return c.What + " " + c.Before + " -> " + c.After
+	}
+}
+
+// report prints what a command has set, for people or for scripts.
+func (a *app) report(subject string, clients int, changes []change, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(map[string]any{"clients": clients, "changes": changes})
+	}
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.String()
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", printable(subject), strings.Join(words, ", "))
+	return err
+}
+
+func (a *app) setClient(ctx context.Context, o *setOptions, byPID bool) error {
+	request := &heddlev1.SetClientRequest{
+		Target:   &heddlev1.SetClientRequest_Id{Id: o.client},
+		Priority: o.class.value(), Weight: o.weight.value(),
+	}
+	if byPID {
+		request.Target = &heddlev1.SetClientRequest_Pid{Pid: o.pid}
+	}
+	var before, after *heddlev1.Client
+	err := a.call(ctx, func(ctx context.Context, conn service) error {
+		list, err := conn.ListClients(ctx, &heddlev1.ListClientsRequest{})
+		if err != nil {
+			return err
+		}
+		if before = findClient(list.GetClients(), o, byPID); before == nil {
+			if byPID {
+				return fmt.Errorf("no client with pid %d (heddle ps lists them)", o.pid)
+			}
+			return fmt.Errorf("no client %d (heddle ps lists them)", o.client)
+		}
+		response, err := conn.SetClient(ctx, request)
+		after = response.GetClient()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var changes []change
+	if o.class.set {
+		changes = append(changes, change{"priority", className(before.GetPriority()), className(after.GetPriority())})
+	}
+	if o.weight.set {
+		changes = append(changes, change{"weight", formatWeight(before.GetWeight()), formatWeight(after.GetWeight())})
+	}
+	return a.report(clientTitle(after), 1, changes, o.asJSON)
+}
+
+func (a *app) setTenant(ctx context.Context, o *setOptions) error {
+	if o.tenant == "" {
+		return usagef("--tenant: the name is empty")
+	}
+	var clients int
+	err := a.call(ctx, func(ctx context.Context, conn service) error {
+		response, err := conn.SetTenant(ctx, &heddlev1.SetTenantRequest{
+			Tenant: o.tenant, Priority: o.class.value(), Weight: o.weight.value(),
+		})
+		clients = int(response.GetClients())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var changes []change
+	if o.class.set {
+		changes = append(changes, change{What: "priority", After: className(o.class.number)})
+	}
+	if o.weight.set {
+		changes = append(changes, change{What: "weight", After: formatWeight(o.weight.number)})
+	}
+	return a.report(fmt.Sprintf("tenant %s (%s now)", o.tenant, plural(clients, "client")), clients, changes, o.asJSON)
+}
+
+func findClient(clients []*heddlev1.Client, o *setOptions, byPID bool) *heddlev1.Client {
+	for _, c := range clients {
+		if byPID && c.GetPid() == o.pid && o.pid != 0 || !byPID && c.GetId() == o.client {
+			return c
+		}
+	}
+	return nil
+}
+
+// clientTitle names a client so that a person recognises it.
+func clientTitle(c *heddlev1.Client) string {
+	view := clientView{Name: c.GetName(), Command: c.GetCommand()}
+	title := fmt.Sprintf("client %d", c.GetId())
+	if c.GetPid() != 0 {
+		title += fmt.Sprintf(", pid %d", c.GetPid())
+	}
+	if name := workloadName(&view); name != unknown {
+		title += ", " + name
+	}
+	return title
+}
+
+func formatWeight(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

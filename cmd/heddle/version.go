@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+)
+
+const versionLong = `Print the version of heddle, and of heddled if it answers.
+
+JSON: {heddle, go, platform, heddled}; "heddled" is absent when it is not reachable.`
+
+// versionProbeLimit keeps the command quick where there is no daemon.
+const versionProbeLimit = 500 * time.Millisecond
+
+type versionView struct {
+	Heddle   string `json:"heddle"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Heddled  string `json:"heddled,omitempty"`
+}
+
+func newVersionCmd(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "version",
+		Short:             "Print versions",
+		Long:              versionLong,
+		Args:              noArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			view := versionView{
+				Heddle: buildVersion(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+			}
+			// Without a daemon there is one version less to print, and that is no failure.
+			_ = a.callWithin(cmd.Context(), min(a.timeout, versionProbeLimit), func(ctx context.Context, conn service) error {
+				status, err := conn.Status(ctx, &heddlev1.StatusRequest{})
+				view.Heddled = status.GetVersion()
+				return err
+			})
+			if asJSON {
+				return a.printJSON(view)
+			}
+			fmt.Fprintf(a.stdout, "heddle %s (%s, %s)\n", view.Heddle, view.Go, view.Platform)
+			if view.Heddled != "" {
+				fmt.Fprintf(a.stdout, "heddled %s\n", printable(view.Heddled))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// buildVersion is what the Go toolchain stamped into the binary: the tag, or the commit.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}

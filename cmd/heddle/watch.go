@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+)
+
+const (
+	// More often than this nobody can read, and heddled measures no finer.
+	minInterval = 100 * time.Millisecond
+	maxInterval = time.Hour
+)
+
+// Terminal control: back to the top left, clear to the end of the line, clear what is below.
+const (
+	cursorHome = "\x1b[H"
+	clearLine  = "\x1b[K"
+	clearBelow = "\x1b[J"
+	clearAll   = "\x1b[2J"
+	cursorHide = "\x1b[?25l"
+	cursorShow = "\x1b[?25h"
+)
+
+// watchClients shows the list until the user has seen enough: an interrupt is the way to end it,
+// so that is no error. It stays when heddled restarts, but not when it was never there.
+func (a *app) watchClients(ctx context.Context, o *psOptions) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if a.screen.tty && !o.asJSON {
+		fmt.Fprint(a.stdout, cursorHide+clearAll)
+		defer fmt.Fprint(a.stdout, cursorShow)
+	}
+	seen := false
+	for {
+		err := a.watchOnce(ctx, o, &seen)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !seen, exitCode(err) != exitUnreachable:
+			return err
+		}
+		a.warn("ps", err.Error()+"; waiting for it")
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// watchOnce follows one connection until it ends. It always returns an error.
+func (a *app) watchOnce(ctx context.Context, o *psOptions, seen *bool) error {
+	conn, hangUp := dial(a.socket)
+	defer hangUp()
+	var names deviceNames
+	err := a.call(ctx, func(ctx context.Context, conn service) error {
+		devices, err := listDevices(ctx, conn)
+		names = nameDevices(devices)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	stream, err := conn.WatchClients(ctx, &heddlev1.WatchClientsRequest{Interval: durationpb.New(o.interval)})
+	if err != nil {
+		return a.explain(err, a.timeout)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		*seen = true
+		if err := a.showClients(ofTenant(stream.Msg().GetClients(), o.tenant), names, o); err != nil {
+			return err
+		}
+	}
+	if err := stream.Err(); err != nil && !errors.Is(err, context.Canceled) {
+		return a.explain(err, a.timeout)
+	}
+	return unreachablef("heddled at %s has ended the connection", a.socket)
+}
+
+// showClients shows one list of a watch: on a terminal in place of the last, elsewhere below it.
+func (a *app) showClients(clients []*heddlev1.Client, names deviceNames, o *psOptions) error {
+	views := viewClients(clients, names)
+	if o.asJSON {
+		return a.printJSONLine(map[string]any{"clients": views})
+	}
+	var text strings.Builder
+	if len(views) == 0 {
+		text.WriteString(noClients(o.tenant) + "\n")
+	} else if err := clientsTable(views).write(&text, a.width(o.noTrunc), a.palette()); err != nil {
+		return err
+	}
+	if !a.screen.tty {
+		_, err := fmt.Fprintln(a.stdout, text.String())
+		return err
+	}
+	_, err := fmt.Fprint(a.stdout, cursorHome+strings.ReplaceAll(text.String(), "\n", clearLine+"\n")+clearBelow)
+	return err
+}
+
+func ofTenant(clients []*heddlev1.Client, tenant string) []*heddlev1.Client {
+	if tenant == "" {
+		return clients
+	}
+	var kept []*heddlev1.Client
+	for _, c := range clients {
+		if c.GetTenant() == tenant {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
