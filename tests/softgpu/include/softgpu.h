@@ -29,6 +29,8 @@ enum softgpu_limits {
     SOFTGPU_MAX_STUBS = 1024,
     SOFTGPU_NAME_BYTES = 64,
     SOFTGPU_STREAM_DEPTH = 1024, /* pending operations of one stream; the next launch waits */
+    SOFTGPU_MARKS = 20,
+    SOFTGPU_MARK_NS = 20000000, /* the marks of a unit reach back at least 10 times this */
     SOFTGPU_QUEUES = 4
 };
 
@@ -133,6 +135,15 @@ struct softgpu_device {
     uint64_t reserved[32];
 };
 
+/* A reading of a unit's integrals. */
+struct softgpu_mark {
+    int64_t at_ns;
+    uint64_t busy_ns;
+    uint64_t memory_ns;
+    uint64_t h2d_ns;
+    uint64_t d2h_ns;
+};
+
 /* What the device model schedules on. All guarded, except `next_event_ns` (atomic). */
 struct softgpu_unit {
     uint32_t state; /* enum softgpu_slot_state */
@@ -165,6 +176,9 @@ struct softgpu_unit {
     uint64_t memory_ns; /* active DRAM fraction x time */
     uint64_t kernels;   /* completed */
     uint64_t switches;  /* context switches */
+    uint32_t mark_next; /* where the next mark goes; the newest is the one before */
+    uint32_t pad;
+    struct softgpu_mark marks[SOFTGPU_MARKS]; /* a ring, for utilisation over a window */
     uint64_t reserved[16];
 };
 

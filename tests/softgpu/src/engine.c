@@ -33,12 +33,29 @@ void sg_unit_init(struct softgpu_unit *u, uint32_t device, uint32_t sm_count, ui
     u->quantum_end_ns = -1;
 }
 
+/* Keeps a reading of the integrals before a step that ends a mark's time or more after the last one.
+ * So between two marks lies one step, with constant rates, or less than that time: what a monitor
+ * computes over a window of several marks is right. */
+static void mark(struct softgpu_unit *u, int64_t t) {
+    const struct softgpu_mark *last = &u->marks[(u->mark_next + SOFTGPU_MARKS - 1) % SOFTGPU_MARKS];
+    if (t - last->at_ns < SOFTGPU_MARK_NS || u->now_ns == last->at_ns) {
+        return;
+    }
+    u->marks[u->mark_next] = (struct softgpu_mark){.at_ns = u->now_ns,
+                                                   .busy_ns = u->busy_ns,
+                                                   .memory_ns = u->memory_ns,
+                                                   .h2d_ns = u->copy_ns[SOFTGPU_QUEUE_H2D],
+                                                   .d2h_ns = u->copy_ns[SOFTGPU_QUEUE_D2H]};
+    u->mark_next = (u->mark_next + 1) % SOFTGPU_MARKS;
+}
+
 /* Carries progress and the integrals of utilisation from now_ns to t. */
 static void step_to(struct softgpu_state *st, struct softgpu_unit *u, int64_t t) {
     int64_t dt = t - u->now_ns;
     if (dt <= 0) {
         return;
     }
+    mark(u, t);
     struct sg_ready set;
     sg_ready_collect(st, u, &set);
     uint64_t held = 0;
