@@ -189,7 +189,7 @@ func writeUntilKilled(dir string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		fmt.Println(id)
+		_, _ = fmt.Fprintln(os.Stdout, id)
 	}
 }
 

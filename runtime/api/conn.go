@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+	"github.com/heddle-project/heddle/runtime/api/heddle/v1/heddlev1connect"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+)
+
+// Conn speaks to the heddled behind one socket. It dials when it is first
+// used; its methods may be called from many goroutines. Their errors say what
+// a person can do about them, and have kinds of errdefs.
+type Conn struct {
+	path    string
+	client  http.Client
+	service heddlev1connect.HeddleServiceClient
+}
+
+// dialTimeout is short: the other end is on this machine.
+const dialTimeout = 5 * time.Second
+
+// NewConn returns a Conn to the API socket at path.
+func NewConn(path string) *Conn {
+	c := &Conn{path: path}
+	c.client.Transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return c.dial(ctx)
+		},
+		DisableCompression: true,
+	}
+	// The host is never looked up; it only has to be there.
+	c.service = heddlev1connect.NewHeddleServiceClient(&c.client, "http://heddled")
+	return c
+}
+
+// dialError keeps its own words and kind on the way through HTTP and Connect.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	conn, err := dialer.DialContext(ctx, "unix", c.path)
+	switch {
+	case err == nil:
+		return conn, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &dialError{errdefs.Errorf(errdefs.Unavailable,
+			"no heddled at %s: no such socket; start heddled, or name its API socket", c.path)}
+	case errors.Is(err, unix.ECONNREFUSED):
+		return nil, &dialError{errdefs.Errorf(errdefs.Unavailable,
+			"no heddled at %s: nobody listens; start heddled, or name its API socket", c.path)}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &dialError{errdefs.Errorf(errdefs.PermissionDenied,
+			"%s: permission denied; this user may not use the socket", c.path)}
+	case errors.Is(err, unix.EPROTOTYPE), errors.Is(err, unix.ENOTSOCK):
+		return nil, &dialError{c.stranger(err)}
+	default:
+		return nil, &dialError{errdefs.Errorf(errdefs.Unavailable, "connect to %s: %w", c.path, err)}
+	}
+}
+
+func (c *Conn) stranger(err error) error {
+	return errdefs.Errorf(errdefs.Invalid, "%s is not heddled's API socket: %w", c.path, err)
+}
+
+// fromConnect gives an error the kind that its code stands for.
+func (c *Conn) fromConnect(err error) error {
+	if err == nil {
+		return nil
+	}
+	var dial *dialError
+	if errors.As(err, &dial) {
+		return dial.err
+	}
+	for _, given := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, given) {
+			return fmt.Errorf("ask heddled at %s: %w", c.path, given)
+		}
+	}
+	var wire *connect.Error
+	if !errors.As(err, &wire) {
+		return err
+	}
+	if connect.IsWireError(err) {
+		return errdefs.FromCode(uint32(wire.Code()), wire.Message())
+	}
+	// Not an answer of heddled: the connection broke, or another program answers.
+	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
+		return errdefs.Errorf(errdefs.Unavailable, "%s: the connection broke: %w", c.path, err)
+	}
+	return c.stranger(err)
+}
+
+// Status asks what runs there.
+func (c *Conn) Status(ctx context.Context) (*heddlev1.StatusResponse, error) {
+	res, err := c.service.Status(ctx, &heddlev1.StatusRequest{})
+	return res, c.fromConnect(err)
+}
+
+// Devices lists the devices of the node.
+func (c *Conn) Devices(ctx context.Context) ([]*heddlev1.Device, error) {
+	res, err := c.service.ListDevices(ctx, &heddlev1.ListDevicesRequest{})
+	return res.GetDevices(), c.fromConnect(err)
+}
+
+// Clients lists attached clients; an empty request means all.
+func (c *Conn) Clients(ctx context.Context, req *heddlev1.ListClientsRequest) ([]*heddlev1.Client, error) {
+	if req == nil {
+		req = &heddlev1.ListClientsRequest{}
+	}
+	res, err := c.service.ListClients(ctx, req)
+	return res.GetClients(), c.fromConnect(err)
+}
+
+// Watch calls f with all clients now and again every interval, until f or the
+// connection fails or ctx ends.
+func (c *Conn) Watch(ctx context.Context, interval time.Duration, f func([]*heddlev1.Client) error) error {
+	stream, err := c.service.WatchClients(ctx, &heddlev1.WatchClientsRequest{Interval: durationpb.New(interval)})
+	if err != nil {
+		return c.fromConnect(err)
+	}
+	for stream.Receive() {
+		if err := f(stream.Msg().GetClients()); err != nil {
+			return errors.Join(err, c.fromConnect(stream.Close()))
+		}
+	}
+	err = c.fromConnect(stream.Err())
+	_ = stream.Close() // the error that ended the stream is the one that counts
+	return err
+}
+
+// SetClient changes one living client.
+func (c *Conn) SetClient(ctx context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
+	res, err := c.service.SetClient(ctx, req)
+	return res.GetClient(), c.fromConnect(err)
+}
+
+// SetTenant changes a tenant, and tells how many living clients that changed.
+func (c *Conn) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (int, error) {
+	res, err := c.service.SetTenant(ctx, req)
+	return int(res.GetClients()), c.fromConnect(err)
+}
+
+// Config asks for the configuration in force.
+func (c *Conn) Config(ctx context.Context) (*heddlev1.GetConfigResponse, error) {
+	res, err := c.service.GetConfig(ctx, &heddlev1.GetConfigRequest{})
+	return res, c.fromConnect(err)
+}
+
+// Close gives up idle connections.
+func (c *Conn) Close() { c.client.CloseIdleConnections() }

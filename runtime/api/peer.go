@@ -1,0 +1,91 @@
+package api
+
+import (
+	"context"
+	"net"
+	"os/user"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Peer is who holds the other end of a connection, as the OS kernel says.
+type Peer struct {
+	UID int // -1 = not known
+	GID int
+	PID int // 0 = not visible from here
+}
+
+type peerKey struct{}
+
+// withPeer remembers the peer of conn for the requests that come over it.
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	peer, err := peerOf(conn)
+	if err != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, peer)
+}
+
+func peerFrom(ctx context.Context) (Peer, bool) {
+	peer, ok := ctx.Value(peerKey{}).(Peer)
+	if !ok {
+		return Peer{UID: -1, GID: -1}, false
+	}
+	return peer, true
+}
+
+func peerOf(conn net.Conn) (Peer, error) {
+	uc, ok := conn.(*net.UnixConn)
+	if !ok {
+		return Peer{}, net.UnknownNetworkError("not a unix socket")
+	}
+	raw, err := uc.SyscallConn()
+	if err != nil {
+		return Peer{}, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err != nil {
+		return Peer{}, err
+	}
+	if credErr != nil {
+		return Peer{}, credErr
+	}
+	return Peer{UID: int(cred.Uid), GID: int(cred.Gid), PID: int(cred.Pid)}, nil
+}
+
+// Administrators returns the rule of who may change things: root, the uid that
+// heddled runs as, and the members of group. A group that does not exist has
+// no members.
+func Administrators(ownUID int, group string) func(Peer) bool {
+	return func(p Peer) bool {
+		if p.UID == 0 || p.UID == ownUID {
+			return true
+		}
+		g, err := user.LookupGroup(group)
+		if err != nil {
+			return false
+		}
+		if strconv.Itoa(p.GID) == g.Gid {
+			return true
+		}
+		u, err := user.LookupId(strconv.Itoa(p.UID))
+		if err != nil {
+			return false
+		}
+		ids, err := u.GroupIds()
+		if err != nil {
+			return false
+		}
+		for _, id := range ids {
+			if id == g.Gid {
+				return true
+			}
+		}
+		return false
+	}
+}
