@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
@@ -23,8 +24,10 @@ func mustComplete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 }
 
 // completeWithNothing keeps the shell from offering files where none is meant.
-func completeWithNothing(cmd *cobra.Command, flag string) {
-	mustComplete(cmd, flag, cobra.NoFileCompletions)
+func completeWithNothing(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		mustComplete(cmd, flag, cobra.NoFileCompletions)
+	}
 }
 
 func completeClasses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -49,8 +52,8 @@ func (a *app) completeTenants(cmd *cobra.Command, _ []string, _ string) ([]strin
 
 func (a *app) completeDevices(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	a.completionCall(cmd, func(ctx context.Context, conn service) error {
-		devices, err := listDevices(ctx, conn)
+	a.completionCall(cmd, func(ctx context.Context, conn *api.Conn) error {
+		devices, err := conn.Devices(ctx)
 		for _, d := range devices {
 			words = append(words, strconv.FormatUint(uint64(d.GetIndex()), 10)+"\t"+printable(d.GetName()), d.GetUuid())
 			for _, m := range d.GetMigDevices() {
@@ -64,9 +67,9 @@ func (a *app) completeDevices(cmd *cobra.Command, _ []string, _ string) ([]strin
 
 func (a *app) completeFromClients(cmd *cobra.Command, word func(*heddlev1.Client) string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	a.completionCall(cmd, func(ctx context.Context, conn service) error {
-		list, err := conn.ListClients(ctx, &heddlev1.ListClientsRequest{})
-		for _, c := range list.GetClients() {
+	a.completionCall(cmd, func(ctx context.Context, conn *api.Conn) error {
+		list, err := conn.Clients(ctx, nil)
+		for _, c := range list {
 			if w := word(c); w != "" {
 				words = append(words, w)
 			}
@@ -78,7 +81,7 @@ func (a *app) completeFromClients(cmd *cobra.Command, word func(*heddlev1.Client
 }
 
 // completionCall asks heddled and says nothing if it does not answer: the shell is waiting.
-func (a *app) completionCall(cmd *cobra.Command, do func(context.Context, service) error) {
+func (a *app) completionCall(cmd *cobra.Command, do func(context.Context, *api.Conn) error) {
 	if err := a.settle(cmd); err != nil {
 		return
 	}

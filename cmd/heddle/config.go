@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 	"github.com/heddle-project/heddle/runtime/config"
 )
@@ -48,8 +49,8 @@ func newConfigDumpCmd(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var got *heddlev1.GetConfigResponse
-			err := a.call(cmd.Context(), func(ctx context.Context, conn service) (err error) {
-				got, err = conn.GetConfig(ctx, &heddlev1.GetConfigRequest{})
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *api.Conn) (err error) {
+				got, err = conn.Config(ctx)
 				return err
 			})
 			if err != nil {

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
-
-func listDevices(ctx context.Context, conn service) ([]*heddlev1.Device, error) {
-	response, err := conn.ListDevices(ctx, &heddlev1.ListDevicesRequest{})
-	return response.GetDevices(), err
-}
 
 // deviceNames are the short names of devices by UUID: the index, with the profile behind it for a
 // MIG device. They are for reading; what is stored and passed on is always the UUID.

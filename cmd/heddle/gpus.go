@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+
+	"github.com/heddle-project/heddle/runtime/api"
 )
 
 const gpusLong = `Show the GPUs of this node as heddled sees them.
@@ -29,8 +31,8 @@ func newGPUsCmd(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var views []deviceView
-			err := a.call(cmd.Context(), func(ctx context.Context, conn service) error {
-				devices, err := listDevices(ctx, conn)
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *api.Conn) error {
+				devices, err := conn.Devices(ctx)
 				views = viewDevices(devices)
 				return err
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
@@ -72,13 +73,13 @@ func newPsCmd(a *app) *cobra.Command {
 
 func (a *app) listClients(ctx context.Context, o *psOptions) error {
 	var views []clientView
-	err := a.call(ctx, func(ctx context.Context, conn service) error {
-		devices, err := listDevices(ctx, conn)
+	err := a.call(ctx, func(ctx context.Context, conn *api.Conn) error {
+		devices, err := conn.Devices(ctx)
 		if err != nil {
 			return err
 		}
-		clients, err := conn.ListClients(ctx, &heddlev1.ListClientsRequest{Tenant: o.tenant})
-		views = viewClients(clients.GetClients(), nameDevices(devices))
+		clients, err := conn.Clients(ctx, &heddlev1.ListClientsRequest{Tenant: o.tenant})
+		views = viewClients(clients, nameDevices(devices))
 		return err
 	})
 	if err != nil {

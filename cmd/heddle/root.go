@@ -51,6 +51,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newGPUsCmd(a),
 		newSetCmd(a),
 		newStatusCmd(a),
+		newDoctorCmd(a),
 		newConfigCmd(a),
 		newVersionCmd(a),
 		newDocsCmd(),

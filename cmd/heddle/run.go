@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
@@ -128,14 +129,14 @@ type node struct {
 // askNode asks heddled for what the program's environment needs.
 func (a *app) askNode(ctx context.Context, o *runOptions) (*node, error) {
 	var n node
-	err := a.callWithin(ctx, min(a.timeout, runProbeLimit), func(ctx context.Context, conn service) error {
-		status, err := conn.Status(ctx, &heddlev1.StatusRequest{})
+	err := a.callWithin(ctx, min(a.timeout, runProbeLimit), func(ctx context.Context, conn *api.Conn) error {
+		status, err := conn.Status(ctx)
 		if err != nil {
 			return err
 		}
 		n.attachSocket = status.GetAttachSocket()
 		if len(o.devices) > 0 {
-			n.devices, err = listDevices(ctx, conn)
+			n.devices, err = conn.Devices(ctx)
 		}
 		return err
 	})

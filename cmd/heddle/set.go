@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
@@ -111,19 +112,18 @@ func (a *app) setClient(ctx context.Context, o *setOptions, byPID bool) error {
 		request.Target = &heddlev1.SetClientRequest_Pid{Pid: o.pid}
 	}
 	var before, after *heddlev1.Client
-	err := a.call(ctx, func(ctx context.Context, conn service) error {
-		list, err := conn.ListClients(ctx, &heddlev1.ListClientsRequest{})
+	err := a.call(ctx, func(ctx context.Context, conn *api.Conn) error {
+		list, err := conn.Clients(ctx, nil)
 		if err != nil {
 			return err
 		}
-		if before = findClient(list.GetClients(), o, byPID); before == nil {
+		if before = findClient(list, o, byPID); before == nil {
 			if byPID {
 				return fmt.Errorf("no client with pid %d (heddle ps lists them)", o.pid)
 			}
 			return fmt.Errorf("no client %d (heddle ps lists them)", o.client)
 		}
-		response, err := conn.SetClient(ctx, request)
-		after = response.GetClient()
+		after, err = conn.SetClient(ctx, request)
 		return err
 	})
 	if err != nil {
@@ -144,11 +144,10 @@ func (a *app) setTenant(ctx context.Context, o *setOptions) error {
 		return usagef("--tenant: the name is empty")
 	}
 	var clients int
-	err := a.call(ctx, func(ctx context.Context, conn service) error {
-		response, err := conn.SetTenant(ctx, &heddlev1.SetTenantRequest{
+	err := a.call(ctx, func(ctx context.Context, conn *api.Conn) (err error) {
+		clients, err = conn.SetTenant(ctx, &heddlev1.SetTenantRequest{
 			Tenant: o.tenant, Priority: o.class.value(), Weight: o.weight.value(),
 		})
-		clients = int(response.GetClients())
 		return err
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
@@ -40,8 +41,8 @@ func newStatusCmd(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var view statusView
-			err := a.call(cmd.Context(), func(ctx context.Context, conn service) error {
-				status, err := conn.Status(ctx, &heddlev1.StatusRequest{})
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *api.Conn) error {
+				status, err := conn.Status(ctx)
 				view = a.viewStatus(status)
 				return err
 			})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+	"github.com/heddle-project/heddle/runtime/api"
 )
 
 const versionLong = `Print the version of heddle, and of heddled if it answers.
@@ -39,8 +39,8 @@ func newVersionCmd(a *app) *cobra.Command {
 				Heddle: buildVersion(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 			}
 			// Without a daemon there is one version less to print, and that is no failure.
-			_ = a.callWithin(cmd.Context(), min(a.timeout, versionProbeLimit), func(ctx context.Context, conn service) error {
-				status, err := conn.Status(ctx, &heddlev1.StatusRequest{})
+			_ = a.callWithin(cmd.Context(), min(a.timeout, versionProbeLimit), func(ctx context.Context, conn *api.Conn) error {
+				status, err := conn.Status(ctx)
 				view.Heddled = status.GetVersion()
 				return err
 			})
@@ -58,11 +58,17 @@ func newVersionCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// buildVersion is what the Go toolchain stamped into the binary: the tag, or the commit.
+// version is set by the linker: the tag or commit that the release was built from.
+var version string
+
+// buildVersion is the version of this program; a plain go build has the one that the toolchain
+// stamped.
 func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "unknown"
+	if version != "" {
+		return version
 	}
-	return info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }

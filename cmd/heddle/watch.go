@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -10,15 +9,14 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
+	"github.com/heddle-project/heddle/runtime/api"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
 const (
 	// More often than this nobody can read, and heddled measures no finer.
 	minInterval = 100 * time.Millisecond
-	maxInterval = time.Hour
+	maxInterval = time.Minute
 )
 
 // Terminal control: back to the top left, clear to the end of the line, clear what is below.
@@ -60,32 +58,25 @@ func (a *app) watchClients(ctx context.Context, o *psOptions) error {
 
 // watchOnce follows one connection until it ends. It always returns an error.
 func (a *app) watchOnce(ctx context.Context, o *psOptions, seen *bool) error {
-	conn, hangUp := dial(a.socket)
-	defer hangUp()
+	conn := api.NewConn(a.socket)
+	defer conn.Close()
 	var names deviceNames
-	err := a.call(ctx, func(ctx context.Context, conn service) error {
-		devices, err := listDevices(ctx, conn)
+	err := a.call(ctx, func(ctx context.Context, conn *api.Conn) error {
+		devices, err := conn.Devices(ctx)
 		names = nameDevices(devices)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	stream, err := conn.WatchClients(ctx, &heddlev1.WatchClientsRequest{Interval: durationpb.New(o.interval)})
-	if err != nil {
-		return a.explain(err, a.timeout)
-	}
-	defer stream.Close()
-	for stream.Receive() {
+	err = conn.Watch(ctx, o.interval, func(clients []*heddlev1.Client) error {
 		*seen = true
-		if err := a.showClients(ofTenant(stream.Msg().GetClients(), o.tenant), names, o); err != nil {
-			return err
-		}
+		return a.showClients(ofTenant(clients, o.tenant), names, o)
+	})
+	if err == nil {
+		return unreachablef("heddled at %s has ended the connection", a.socket)
 	}
-	if err := stream.Err(); err != nil && !errors.Is(err, context.Canceled) {
-		return a.explain(err, a.timeout)
-	}
-	return unreachablef("heddled at %s has ended the connection", a.socket)
+	return a.explain(err, a.timeout)
 }
 
 // showClients shows one list of a watch: on a terminal in place of the last, elsewhere below it.

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// driverFolders are where distributions and container runtimes put the driver's libraries.
+func driverFolders() []string {
+	return []string{
+		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
+		"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
+	}
+}
+
+// findLibrary finds a library of the driver as the interposer would: on the search path first,
+// then in the usual folders; never the interposer, which bears the driver's name.
+func (x *examination) findLibrary(name string) string {
+	interposer, _ := x.app.findInterposer()
+	folders := append(strings.Split(x.app.getenv("LD_LIBRARY_PATH"), ":"), driverFolders()...)
+	for _, folder := range folders {
+		if folder == "" {
+			continue
+		}
+		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); err == nil && !sameFile(path, interposer) && !looksInterposed(path) {
+			return path
+		}
+	}
+	return ""
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// looksInterposed recognises another copy of the interposer by the probe beside it.
+func looksInterposed(path string) bool {
+	return executable(filepath.Join(filepath.Dir(path), probeProgram)) == nil
+}
+
+func checkDriver(_ context.Context, x *examination) finding {
+	const mend = "install the NVIDIA driver, or point LD_LIBRARY_PATH or HEDDLE_REAL_LIBCUDA at the software GPU's"
+	if path := x.app.getenv("HEDDLE_REAL_LIBCUDA"); path != "" {
+		if problem := libraryProblem(path); problem != "" {
+			return fail("correct or unset HEDDLE_REAL_LIBCUDA", "HEDDLE_REAL_LIBCUDA=%s: %s", path, problem)
+		}
+		x.driver = path
+		return ok("%s (HEDDLE_REAL_LIBCUDA)", path)
+	}
+	path := x.findLibrary(driverSoname)
+	if path == "" {
+		return fail(mend, "%s not found in LD_LIBRARY_PATH, %s", driverSoname, strings.Join(driverFolders(), ", "))
+	}
+	if problem := libraryProblem(path); problem != "" {
+		return fail(mend, "%s: %s", path, problem)
+	}
+	x.driver = path
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		return ok("%s -> %s", path, real)
+	}
+	return ok("%s", path)
+}
+
+// libraryProblem says why the loader will not take a file; empty if it will.
+func libraryProblem(path string) string {
+	file, err := elf.Open(path)
+	switch {
+	case err == nil:
+		defer file.Close()
+		if file.Type != elf.ET_DYN {
+			return "not a shared library"
+		}
+		return ""
+	case errors.As(err, new(syscall.Errno)):
+		return plainErrno(err)
+	default:
+		return "not an ELF library"
+	}
+}
+
+// isDynamic says whether a program is started by the loader, which is what a preload needs.
+func isDynamic(path string) bool {
+	file, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			return true
+		}
+	}
+	return false
+}
+
+func checkNVML(_ context.Context, x *examination) finding {
+	const name = "libnvidia-ml.so.1"
+	path := x.findLibrary(name)
+	if path == "" {
+		// heddled may have it from its own configuration; its own check speaks of that.
+		return warn("install the driver's NVML library, or set nvml_library in heddled's configuration",
+			"%s not found in LD_LIBRARY_PATH or the usual folders", name)
+	}
+	if problem := libraryProblem(path); problem != "" {
+		return fail("reinstall the driver", "%s: %s", path, problem)
+	}
+	return ok("%s", path)
+}
+
+// checkDeviceNodes looks at the files under /dev that the real driver opens.
+func checkDeviceNodes(context.Context, *examination) finding {
+	nodes, err := filepath.Glob("/dev/nvidia[0-9]*")
+	if err != nil || len(nodes) == 0 {
+		if _, err := os.Stat("/proc/driver/nvidia/version"); err == nil {
+			return fail("run nvidia-modprobe or nvidia-smi once as root", "the driver is loaded, but /dev/nvidia0 is missing")
+		}
+		return skip("no NVIDIA kernel module is loaded (software GPU)")
+	}
+	for _, path := range append([]string{"/dev/nvidiactl"}, nodes...) {
+		const readWrite = 0x6 // R_OK | W_OK
+		if err := syscall.Access(path, readWrite); err != nil {
+			return fail("give the user access to the device nodes (group video on some systems)", "%s: %s", path, plainErrno(err))
+		}
+	}
+	return ok("/dev/nvidiactl, %s", strings.Join(nodes, ", "))
+}
