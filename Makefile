@@ -25,7 +25,7 @@ GPU ?= soft
 C_SOURCES :=
 C_HEADERS :=
 MODULES := $(wildcard interpose/module.mk interpose/probe/module.mk tests/softgpu/module.mk tests/softgpu/nvml/module.mk tests/play/module.mk \
-	tests/bench/module.mk tests/integration/module.mk tests/crash/module.mk)
+	tests/bench/module.mk tests/device/module.mk tests/integration/module.mk tests/crash/module.mk)
 include $(MODULES)
 # A folder's C tests run as the target that its module.mk defines.
 C_TESTS = test-interpose test-softgpu test-play
@@ -40,7 +40,7 @@ REPORT = $(BUILD)/bin/report
 ##@ Build
 
 .PHONY: build
-build: need-build interpose softgpu play binaries ## everything: heddled, heddle, interposer, software GPU, player
+build: need-build interpose softgpu play device-probe binaries ## everything: heddled, heddle, interposer, software GPU, player
 
 .PHONY: binaries
 binaries: ## heddled and heddle (Go)
