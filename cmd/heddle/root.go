@@ -52,6 +52,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newSetCmd(a),
 		newStatusCmd(a),
 		newDoctorCmd(a),
+		newDemoCmd(a),
 		newConfigCmd(a),
 		newVersionCmd(a),
 		newDocsCmd(),

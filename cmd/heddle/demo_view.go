@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/api"
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+)
+
+const (
+	demoTick      = 100 * time.Millisecond // on a terminal
+	demoLineEvery = 2 * time.Second        // elsewhere
+	demoStrip     = 40                     // ticks that a strip shows
+)
+
+// demoView shows what goes on: on a terminal a few lines repainted in place, elsewhere a line now
+// and then. Who runs and who is held comes from heddled's API, as heddle ps has it; without
+// heddled only the players' own word is known.
+type demoView struct {
+	out    io.Writer
+	live   bool
+	colors palette
+
+	mu      sync.Mutex
+	clients map[string]*heddlev1.Client // by name; nil: nobody watches
+}
+
+func (a *app) newDemoView(asJSON bool) *demoView {
+	if asJSON {
+		return &demoView{out: a.stderr}
+	}
+	return &demoView{out: a.stdout, live: a.screen.tty, colors: a.palette()}
+}
+
+func (v *demoView) begin(o *demoOptions) {
+	if v.live {
+		fmt.Fprint(v.out, cursorHide)
+	}
+	device := "this machine's GPU"
+	if o.gpu == "soft" {
+		device = "the software GPU (" + o.model + ")"
+	}
+	fmt.Fprintf(v.out, "Four runs of %s on %s.\n", o.duration, device)
+}
+
+func (v *demoView) end() {
+	if v.live {
+		fmt.Fprint(v.out, cursorShow)
+	}
+}
+
+// watch follows the clients of a daemon until it goes.
+func (v *demoView) watch(ctx context.Context, daemon *demoDaemon) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	conn := api.NewConn(daemon.socket)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer conn.Close()
+		// When this fails the view shows less; what is measured does not depend on it.
+		_ = conn.Watch(ctx, demoTick, func(list []*heddlev1.Client) error {
+			clients := make(map[string]*heddlev1.Client, len(list))
+			for _, c := range list {
+				clients[c.GetName()] = c
+			}
+			v.mu.Lock()
+			v.clients = clients
+			v.mu.Unlock()
+			return nil
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+		v.mu.Lock()
+		v.clients = nil
+		v.mu.Unlock()
+	}
+}
+
+// phase shows one run until stop is called.
+func (v *demoView) phase(ctx context.Context, title string, length time.Duration, players []*player) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v.follow(ctx, title, length, players)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (v *demoView) follow(ctx context.Context, title string, length time.Duration, players []*player) {
+	every := demoLineEvery
+	if v.live {
+		every = demoTick
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	start := time.Now()
+	rows := make([]demoRow, len(players))
+	for i, p := range players {
+		rows[i].name = p.role.name
+	}
+	shown := false
+	for {
+		select {
+		case <-ctx.Done():
+			if shown {
+				fmt.Fprintf(v.out, "\x1b[%dA%s", len(rows)+1, clearBelow)
+			}
+			return
+		case <-tick.C:
+		}
+		for i, p := range players {
+			rows[i].update(p.last.Load(), v.client(p.role.name))
+		}
+		elapsed := min(time.Since(start), length)
+		if !v.live {
+			fmt.Fprintln(v.out, demoLine(title, elapsed, rows))
+			continue
+		}
+		if shown {
+			fmt.Fprintf(v.out, "\x1b[%dA", len(rows)+1)
+		}
+		shown = true
+		fmt.Fprint(v.out, demoScreen(title, elapsed, length, rows, v.colors))
+	}
+}
+
+func (v *demoView) client(name string) *heddlev1.Client {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.clients[name]
+}
+
+// demoState is what a client does at one moment.
+type demoState rune
+
+const (
+	demoIdle demoState = '.'
+	demoRuns demoState = '#'
+	demoHeld demoState = '-'
+)
+
+func (s demoState) word() string {
+	switch s {
+	case demoRuns:
+		return "runs"
+	case demoHeld:
+		return "held"
+	default:
+		return "idle"
+	}
+}
+
+func (s demoState) tone() tone {
+	switch s {
+	case demoRuns:
+		return toneGood
+	case demoHeld:
+		return toneWarn
+	default:
+		return toneDim
+	}
+}
+
+// demoRow is what is known of one player.
+type demoRow struct {
+	name   string
+	done   uint64
+	lastMs float64
+	busy   float64 // share of the time since the last look; -1 = unknown
+	held   float64 // -1 = not under Heddle
+	strip  []demoState
+}
+
+// update takes in a player's own status and, under Heddle, what the daemon says of it.
+func (r *demoRow) update(status *playStatus, client *heddlev1.Client) {
+	state := demoIdle
+	if status != nil {
+		r.done, r.lastMs = status.Done, status.LastMs
+		if status.Begun > status.Done {
+			state = demoRuns
+		}
+	}
+	r.busy, r.held = -1, -1
+	if devices := client.GetDevices(); len(devices) > 0 {
+		d := devices[0]
+		r.held = d.GetHeldShare()
+		if d.BusyShare != nil {
+			r.busy = d.GetBusyShare()
+		}
+		switch {
+		case d.GetHeld():
+			state = demoHeld
+		case d.GetBusy():
+			state = demoRuns
+		default:
+			state = demoIdle
+		}
+	}
+	r.strip = append(r.strip, state)
+	if len(r.strip) > demoStrip {
+		r.strip = r.strip[len(r.strip)-demoStrip:]
+	}
+}
+
+// shares says how much of the time it ran and was held, as far as that is known.
+func (r *demoRow) shares() string {
+	var parts []string
+	if r.busy >= 0 {
+		parts = append(parts, "busy "+formatShare(r.busy))
+	}
+	if r.held >= 0 {
+		parts = append(parts, "held "+formatShare(r.held))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *demoRow) progress() string {
+	text := fmt.Sprintf("%d done, last %.1f ms", r.done, r.lastMs)
+	if shares := r.shares(); shares != "" {
+		text += ", " + shares
+	}
+	return text
+}
+
+// demoLine is one line for a log.
+func demoLine(title string, elapsed time.Duration, rows []demoRow) string {
+	parts := make([]string, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		parts[i] = fmt.Sprintf("%s %s, %s", r.name, r.strip[len(r.strip)-1].word(), r.progress())
+	}
+	return fmt.Sprintf("  %-22s %3.0f s  %s", title, elapsed.Seconds(), strings.Join(parts, "; "))
+}
+
+// demoScreen is a title with a bar and a line per player, each line cleared to its end.
+func demoScreen(title string, elapsed, length time.Duration, rows []demoRow, colors palette) string {
+	const bar = 24
+	full := min(int(bar*elapsed/max(length, 1)), bar)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s [%s%s] %.1f s%s\n", colors.paint(toneHeader, fmt.Sprintf("%-22s", title)),
+		strings.Repeat("=", full), strings.Repeat(" ", bar-full), elapsed.Seconds(), clearLine)
+	for i := range rows {
+		r := &rows[i]
+		state := r.strip[len(r.strip)-1]
+		fmt.Fprintf(&out, "  %-9s %s %s%s %s%s\n", r.name, colors.paint(state.tone(), state.word()),
+			paintStrip(r.strip, colors), strings.Repeat(" ", demoStrip-len(r.strip)), r.progress(), clearLine)
+	}
+	return out.String()
+}
+
+// paintStrip draws the last moments, runs of one state in one colour.
+func paintStrip(strip []demoState, colors palette) string {
+	var out strings.Builder
+	for i := 0; i < len(strip); {
+		n := i
+		for n < len(strip) && strip[n] == strip[i] {
+			n++
+		}
+		out.WriteString(colors.paint(strip[i].tone(), strings.Repeat(string(strip[i]), n-i)))
+		i = n
+	}
+	return out.String()
+}
