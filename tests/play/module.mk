@@ -9,6 +9,7 @@ PLAY_DIR := tests/play
 PLAY_SOURCES := $(wildcard $(PLAY_DIR)/src/*.c)
 PLAY_HEADERS := $(wildcard $(PLAY_DIR)/src/*.h)
 PLAY_UNIT_SOURCES := $(filter-out $(PLAY_DIR)/src/main.c,$(PLAY_SOURCES))
+PLAY_TABLES := $(notdir $(wildcard $(PLAY_DIR)/workloads/*.csv))
 PLAY_TESTS := $(patsubst $(PLAY_DIR)/test/%.c,%,$(wildcard $(PLAY_DIR)/test/test_*.c))
 PLAY_CFLAGS = $(CFLAGS_STRICT) -D_GNU_SOURCE -O2 -g -I$(PLAY_DIR)/src
 PLAY_LIBS := -ldl -lm -lpthread
@@ -18,7 +19,11 @@ C_SOURCES += $(PLAY_SOURCES) $(wildcard $(PLAY_DIR)/test/*.c)
 C_HEADERS += $(PLAY_HEADERS) $(wildcard $(PLAY_DIR)/test/*.h)
 
 .PHONY: play test-play
-play: $(BUILD)/bin/heddle-play ## the workload player
+play: $(BUILD)/bin/heddle-play $(PLAY_TABLES:%=$(BUILD)/share/heddle/workloads/%) ## the workload player
+
+$(BUILD)/share/heddle/workloads/%.csv: $(PLAY_DIR)/workloads/%.csv
+	@mkdir -p $(@D)
+	cp $< $@
 
 $(BUILD)/bin/heddle-play: $(PLAY_SOURCES) $(PLAY_HEADERS)
 	@mkdir -p $(@D)

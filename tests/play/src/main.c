@@ -38,7 +38,7 @@ static void catch_signals(void) {
 
 static int complain(enum exit_status status, const struct play_error *err) {
     fprintf(stderr, "heddle-play: %s\n", err->text);
-    return status;
+    return (int)status;
 }
 
 static int print_ptx(struct play_table *table) {
