@@ -24,8 +24,7 @@ GPU ?= soft
 
 C_SOURCES :=
 C_HEADERS :=
-MODULES := $(wildcard interpose/module.mk interpose/probe/module.mk tests/softgpu/module.mk tests/softgpu/nvml/module.mk tests/play/module.mk \
-	tests/bench/module.mk tests/device/module.mk tests/integration/module.mk tests/crash/module.mk)
+MODULES := $(sort $(wildcard interpose/module.mk interpose/*/module.mk tests/*/module.mk tests/*/*/module.mk))
 include $(MODULES)
 # A folder's C tests run as the target that its module.mk defines.
 C_TESTS = test-interpose test-softgpu test-play

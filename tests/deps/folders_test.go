@@ -67,7 +67,7 @@ func TestNothingElseStandsAtTheTop(t *testing.T) {
 
 func TestNoFolderHasANameThatSaysNothing(t *testing.T) {
 	for _, path := range files(t, root()) {
-		for _, part := range strings.SplitSeq(filepath.Dir(path), string(filepath.Separator)) {
+		for part := range strings.SplitSeq(filepath.Dir(path), string(filepath.Separator)) {
 			if slices.Contains(bannedNames, part) {
 				t.Errorf("%s: no folder is named %s", path, part)
 			}
