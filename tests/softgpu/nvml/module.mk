@@ -1,0 +1,46 @@
+# The software GPU's libnvidia-ml.so.1. Extends the targets of tests/softgpu/module.mk.
+
+NVML_DIR = tests/softgpu/nvml
+NVML_OUT = $(BUILD)/softgpu
+NVML_SOURCES = $(addprefix $(NVML_DIR)/,session.c view.c system.c errors.c identity.c memory.c processes.c \
+	utilization.c health.c mode.c fields.c mig.c)
+# What NVML shares with the driver: the state file, the device model, the GPU models.
+NVML_CORE = $(addprefix tests/softgpu/src/,engine.c lists.c repair.c shape.c sm.c state.c state_fill.c proc.c) \
+	tests/softgpu/models/models.c
+NVML_HEADERS = $(wildcard $(NVML_DIR)/*.h)
+NVML_DEPENDS = $(NVML_HEADERS) $(NVML_DIR)/names.def $(wildcard tests/softgpu/include/*.h tests/softgpu/src/*.h)
+NVML_FLAGS = $(CFLAGS) $(CFLAGS_STRICT) -Itests/softgpu/include -Itests/softgpu/src -I$(NVML_DIR)
+
+C_SOURCES += $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(wildcard $(NVML_DIR)/test/*.c)
+C_HEADERS += $(NVML_HEADERS)
+
+$(NVML_OUT)/libnvidia-ml.so.1: $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(NVML_CORE) $(NVML_DEPENDS)
+	@mkdir -p $(@D)
+	$(CC) $(NVML_FLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-z,defs,-z,now -o $@ \
+		$(filter %.c,$^) -lpthread -lm
+
+$(NVML_OUT)/libnvidia-ml.so: $(NVML_OUT)/libnvidia-ml.so.1
+	ln -sf libnvidia-ml.so.1 $@
+
+softgpu: $(NVML_OUT)/libnvidia-ml.so.1 $(NVML_OUT)/libnvidia-ml.so
+
+# The tests link the sources, so that the sanitizers see all of it; the plain build also checks the names
+# that the library exports.
+NVML_TESTS = $(BUILD)/test/nvml-test $(BUILD)/test/nvml-test-asan
+NVML_TEST_SOURCES = $(wildcard $(NVML_DIR)/test/*.c) $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(NVML_CORE)
+
+$(BUILD)/test/nvml-test: $(NVML_TEST_SOURCES) $(NVML_DEPENDS)
+	@mkdir -p $(@D)
+	$(CC) $(NVML_FLAGS) -o $@ $(filter %.c,$^) -lpthread -lm
+
+$(BUILD)/test/nvml-test-asan: $(NVML_TEST_SOURCES) $(NVML_DEPENDS)
+	@mkdir -p $(@D)
+	$(CC) $(NVML_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^) \
+		-lpthread -lm
+
+.PHONY: test-nvml
+test-nvml: $(NVML_TESTS) $(NVML_OUT)/libnvidia-ml.so.1
+	@for t in $(NVML_TESTS); do echo "$$t"; $$t || exit 1; done
+	@sh $(NVML_DIR)/test/exports.sh $(NVML_OUT)/libnvidia-ml.so.1 $(NVML_DIR)/names.def
+
+test-softgpu: test-nvml
