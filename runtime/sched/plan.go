@@ -1,0 +1,171 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// Classes is the number of scheduling classes; 0 is the most urgent.
+	Classes = 10
+	// PeersMax is how many clients the interposer can watch for one client, all its devices
+	// together. Beyond it the daemon mediates.
+	PeersMax = 256
+)
+
+// ClientID names a client for as long as it is attached.
+type ClientID uint64
+
+// DeviceID names a device. A policy compares devices, it looks into none.
+type DeviceID string
+
+// Client is one client on one device. A client that uses several devices appears once for each.
+type Client struct {
+	ID     ClientID
+	Device DeviceID
+	Class  int // 0 to Classes-1; anything else counts as the nearest class
+	Weight int
+	Strict bool // must not see its neighbours' segments
+}
+
+// View is all that a policy may know.
+type View struct{ Clients []Client }
+
+// Parameters are the gate's numbers for a client. See the contract for their meaning.
+type Parameters struct {
+	Window    time.Duration
+	Estimate  time.Duration
+	Quiet     time.Duration
+	MaxHold   time.Duration
+	MarginPPM uint32
+}
+
+// Verdict is what a policy decided for one client on one device.
+type Verdict struct {
+	Client     ClientID
+	Device     DeviceID
+	Class      int
+	Weight     int
+	Gate       Gate // without GateClosed, which the daemon adds for reasons of its own
+	Parameters Parameters
+	// Yields are the clients of the same device that this one yields to, most urgent first.
+	Yields []ClientID
+	// CoRun are those of Yields beside which it may run.
+	CoRun []ClientID
+	// Mediated says that the client must not, or cannot, watch Yields itself: the daemon runs
+	// [Decide] for it, with GateYield, and closes and opens its gate.
+	Mediated bool
+}
+
+// Policy plans verdicts. An implementation keeps no state between plans: the same view gives the
+// same verdicts, in the order device, class, client.
+type Policy interface {
+	// Name is what configuration files call the policy.
+	Name() string
+	// Plan returns one verdict for every client and device of the view.
+	Plan(View) []Verdict
+}
+
+var (
+	_ Policy = Priority{}
+	_ Policy = None{}
+)
+
+// None lets everybody run whenever they like: what the device makes of it is its own affair. It is
+// the baseline for measurements, and the way to keep the accounting without the scheduling.
+type None struct{}
+
+// Name implements [Policy].
+func (None) Name() string { return "none" }
+
+// Plan implements [Policy].
+func (None) Plan(view View) []Verdict {
+	verdicts := make([]Verdict, 0, len(view.Clients))
+	for _, c := range ordered(view) {
+		verdicts = append(verdicts, Verdict{Client: c.ID, Device: c.Device, Class: c.Class, Weight: c.Weight})
+	}
+	return verdicts
+}
+
+// Priority is the policy of static classes: on each device a client yields to every client of a
+// strictly more urgent class. Between clients of one class it decides nothing: there the driver's
+// own order holds, first come, first served.
+type Priority struct {
+	// Classes holds the parameters for the clients of each class.
+	Classes [Classes]Parameters
+}
+
+// Name implements [Policy].
+func (Priority) Name() string { return "priority" }
+
+// Plan implements [Policy]. Clients of one class on one device share the memory of their Yields.
+func (p Priority) Plan(view View) []Verdict {
+	clients := ordered(view)
+	verdicts := make([]Verdict, 0, len(clients))
+	watched := map[ClientID]int{} // peers over all devices: an interposer has one table for them
+	for rest := clients; len(rest) != 0; {
+		group := leading(rest, func(c Client) bool { return c.Device == rest[0].Device })
+		rest = rest[len(group):]
+		ids := make([]ClientID, len(group))
+		above := 0 // clients of the group in classes before the present one
+		for i, c := range group {
+			ids[i] = c.ID
+			if i != 0 && c.Class != group[i-1].Class {
+				above = i
+			}
+			v := Verdict{
+				Client: c.ID, Device: c.Device, Class: c.Class, Weight: c.Weight,
+				Parameters: p.Classes[c.Class], Yields: ids[:above:above], Mediated: c.Strict && above != 0,
+			}
+			if above != 0 {
+				v.Gate |= GateWindow
+			}
+			if group[len(group)-1].Class != c.Class {
+				v.Gate |= GatePublish
+			}
+			watched[c.ID] += above
+			verdicts = append(verdicts, v)
+		}
+	}
+	for i := range verdicts {
+		v := &verdicts[i]
+		if len(v.Yields) == 0 {
+			continue
+		}
+		v.Mediated = v.Mediated || watched[v.Client] > PeersMax
+		if !v.Mediated {
+			v.Gate |= GateYield
+		}
+	}
+	return verdicts
+}
+
+// ordered returns the clients by device, class and id, each once for a device, with classes inside
+// the bounds.
+func ordered(view View) []Client {
+	clients := slices.Clone(view.Clients)
+	for i := range clients {
+		clients[i].Class = max(0, min(clients[i].Class, Classes-1))
+	}
+	slices.SortStableFunc(clients, func(a, b Client) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.ID, b.ID))
+	})
+	clients = slices.CompactFunc(clients, func(a, b Client) bool {
+		return a.Device == b.Device && a.ID == b.ID
+	})
+	slices.SortStableFunc(clients, func(a, b Client) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Class, b.Class))
+	})
+	return clients
+}
+
+// leading returns the first clients for which f holds.
+func leading(clients []Client, f func(Client) bool) []Client {
+	for i, c := range clients {
+		if !f(c) {
+			return clients[:i]
+		}
+	}
+	return clients
+}
