@@ -85,7 +85,7 @@ func (t ctype) goType(n naming) string {
 
 // number writes large constants in hexadecimal: they are magic numbers and masks.
 func number(v int64) string {
-	if v > 1<<24 {
+	if v > 1<<24 && v%1000 != 0 {
 		return fmt.Sprintf("%#x", v)
 	}
 	return fmt.Sprint(v)
