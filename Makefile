@@ -72,7 +72,7 @@ test-go: build $(REPORT) ## Go tests of single packages, with the race detector
 
 .PHONY: test-c
 test-c: $(REPORT) ## C tests: plain, sanitizers, clang, musl, arm64 under qemu-user
-	@for part in $(C_TESTS); do $(REPORT) run "C, $$part" $(MAKE) --no-print-directory $$part || failed=1; done; \
+	@for part in $(C_TESTS); do $(REPORT) run "C, $$part" $(MAKE) --no-print-directory -j$$(nproc) $$part || failed=1; done; \
 	exit $${failed:-0}
 
 .PHONY: integration
@@ -95,7 +95,7 @@ bench: bench-launch bench-gate bench-attach ## all budgets; one JSON file each u
 ##@ Judge
 
 .PHONY: check
-check: need-check lint format-check deps c-check shell-check generate-check ## all that is judged without running the product
+check: need-check lint format-check deps c-check script-check generate-check ## all that is judged without running the product
 
 .PHONY: lint
 lint: ## golangci-lint as pinned in .tools/go.mod, go vet, tidy go.mod
@@ -120,9 +120,9 @@ format-check:
 c-check: ## C with -Werror under gcc and clang, then clang-tidy and cppcheck
 	@.ci/c-check $(sort $(C_SOURCES))
 
-.PHONY: shell-check
-shell-check:
-	@.ci/shell-check
+.PHONY: script-check
+script-check:
+	@.ci/script-check
 
 ##@ Generate
 
