@@ -165,6 +165,7 @@ clean: ## remove everything that was built
 .PHONY: help
 help:
 	@awk 'BEGIN { FS = ":.*## " } \
+		FILENAME != "Makefile" && !parts++ { print "\nSingle parts" } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
