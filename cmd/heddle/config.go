@@ -48,6 +48,9 @@ func newConfigDumpCmd(a *app) *cobra.Command {
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON && origins {
+				return usagef("give --origins or --json, not both")
+			}
 			var got *heddlev1.GetConfigResponse
 			err := a.call(cmd.Context(), func(ctx context.Context, conn *api.Conn) (err error) {
 				got, err = conn.Config(ctx)
@@ -76,7 +79,6 @@ func newConfigDumpCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&origins, "origins", false, "print where each value came from")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.MarkFlagsMutuallyExclusive("origins", "json")
 	return cmd
 }
 

@@ -105,20 +105,20 @@ func noClients(tenant string) string {
 func clientsTable(views []clientView) *table {
 	t := &table{columns: []column{
 		{title: "ID", right: true},
-		{title: "PID", right: true},
+		{title: "PID", right: true, drop: 10},
 		{title: "USER", drop: 8},
 		{title: "CONTAINER", drop: 4},
 		{title: "TENANT", drop: 3},
 		{title: "GPU"},
 		{title: "CLASS"},
-		{title: "WEIGHT", right: true, drop: 2},
+		{title: "WEIGHT", right: true, drop: 1},
 		{title: "LAUNCH/S", right: true, drop: 7},
 		{title: "BUSY", right: true, drop: 9},
 		{title: "HELD", right: true},
 		{title: "MEMORY", right: true, drop: 6},
 		{title: "GATE"},
-		{title: "NAME", drop: 5},
-		{title: "COMMAND"},
+		{title: "NAME", drop: 11},
+		{title: "COMMAND", drop: 2},
 	}}
 	for i := range views {
 		c := &views[i]

@@ -54,6 +54,12 @@ func (t *table) write(w io.Writer, width int, colors palette) error {
 // fit chooses the columns to show in a width.
 func (t *table) fit(width int) []int {
 	dropped := make(map[int]bool)
+	for i, c := range t.columns {
+		// Nothing is lost with a column that knows nothing.
+		if width > 0 && c.drop > 0 && t.saysNothing(i) {
+			dropped[i] = true
+		}
+	}
 	for rank := 0; ; {
 		var shown []int
 		for i := range t.columns {
@@ -71,6 +77,15 @@ func (t *table) fit(width int) []int {
 		rank = t.columns[next].drop
 		dropped[next] = true
 	}
+}
+
+func (t *table) saysNothing(column int) bool {
+	for _, row := range t.rows {
+		if row[column].text != unknown {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *table) nextToDrop(after int) int {

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/heddle-project/heddle/runtime/api"
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+)
+
+const (
+	uuidA   = "GPU-3f2a0d5c-9b1e-4a7d-8c6f-0123456789ab"
+	uuidB   = "GPU-77e1c0de-1111-4222-9333-abcdefabcdef"
+	uuidMIG = "MIG-5a5a5a5a-0000-4000-8000-00000000000a"
+)
+
+// fakeDaemon is the API of a heddled whose node and clients a test chooses.
+type fakeDaemon struct {
+	socket string
+	status *heddlev1.StatusResponse
+
+	mu      sync.Mutex
+	devices []*heddlev1.Device
+	clients []*heddlev1.Client
+	calls   []string // requests that change something
+}
+
+var _ api.Backend = (*fakeDaemon)(nil)
+
+// startFake serves a fake daemon until the test ends.
+func startFake(t *testing.T, mayChange bool) *fakeDaemon {
+	t.Helper()
+	dir := shortTempDir(t)
+	d := &fakeDaemon{
+		socket: filepath.Join(dir, "api.sock"),
+		status: &heddlev1.StatusResponse{
+			Version: buildVersion(), Generation: 4, AbiVersion: 1, Pid: 812, DriverVersion: "580.65.06",
+			NvmlVersion: "13.580.65.06", AttachSocket: filepath.Join(dir, "attach.sock"), Clients: 4, Devices: 2,
+			Started: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		},
+		devices: fakeDevices(),
+		clients: fakeClients(),
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "unix", d.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := api.NewServer(d, api.Options{
+		Log:   slog.New(slog.DiscardHandler),
+		Admin: func(api.Peer) bool { return mayChange },
+	})
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// env is the environment of somebody who uses this daemon.
+func (d *fakeDaemon) env(more ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HEDDLE_API=" + d.socket}, more...)
+}
+
+func (d *fakeDaemon) Status(context.Context) (*heddlev1.StatusResponse, error) { return d.status, nil }
+
+func (d *fakeDaemon) ListDevices(context.Context) ([]*heddlev1.Device, error) { return d.devices, nil }
+
+func (d *fakeDaemon) ListClients(_ context.Context, req *heddlev1.ListClientsRequest) ([]*heddlev1.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []*heddlev1.Client
+	for _, c := range d.clients {
+		if req.GetTenant() == "" || req.GetTenant() == c.GetTenant() {
+			list = append(list, proto.CloneOf(c))
+		}
+	}
+	return list, nil
+}
+
+func (d *fakeDaemon) SetClient(_ context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.clients, func(c *heddlev1.Client) bool {
+		return c.GetId() == req.GetId() || req.GetPid() != 0 && c.GetPid() == req.GetPid()
+	})
+	if i < 0 {
+		return nil, errdefs.Errorf(errdefs.NotFound, "no such client")
+	}
+	c := d.clients[i]
+	d.calls = append(d.calls, fmt.Sprintf("client %d", c.GetId()))
+	if req.Priority != nil {
+		c.Priority = req.GetPriority()
+	}
+	if req.Weight != nil {
+		c.Weight = req.GetWeight()
+	}
+	return proto.CloneOf(c), nil
+}
+
+func (d *fakeDaemon) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest) (uint32, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var n uint32
+	for _, c := range d.clients {
+		if c.GetTenant() == req.GetTenant() {
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, errdefs.Errorf(errdefs.NotFound, "no tenant %s", req.GetTenant())
+	}
+	d.calls = append(d.calls, "tenant "+req.GetTenant())
+	return n, nil
+}
+
+func (d *fakeDaemon) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
+	return &heddlev1.GetConfigResponse{
+		Toml: "version = 1\n\n[scheduling]\nfail = \"open\"\n",
+		Path: "/etc/heddle/heddled.toml",
+		Origins: []*heddlev1.ConfigOrigin{
+			{Key: "admin_group", Value: `"heddle"`, Origin: "default"},
+			{Key: "scheduling.fail", Value: `"open"`, Origin: "file:4"},
+		},
+	}, nil
+}
+
+func (d *fakeDaemon) changes() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.calls)
+}
+
+func fakeDevices() []*heddlev1.Device {
+	const gib = 1 << 30
+	return []*heddlev1.Device{
+		{
+			Uuid: uuidB, Index: 1, Name: "NVIDIA H100 80GB HBM3", MemoryTotalBytes: 80 * gib, Multiprocessors: 132,
+			PciBusId: "0000:65:00.0", MigMode: "enabled", ComputeMode: "default",
+			MigDevices: []*heddlev1.MIGDevice{{Uuid: uuidMIG, Profile: "1g.10gb", MemoryTotalBytes: 10 * gib}},
+		},
+		{
+			Uuid: uuidA, Index: 0, Name: "NVIDIA H100 80GB HBM3", MemoryTotalBytes: 80 * gib, MemoryUsedBytes: 13 * gib / 2,
+			UtilizationPercent: 97, Multiprocessors: 132, PciBusId: "0000:17:00.0", MigMode: "disabled", Mps: true,
+			Clients: 3, Processes: 5, ComputeMode: "default",
+		},
+	}
+}
+
+func fakeClients() []*heddlev1.Client {
+	const mib = 1 << 20
+	return []*heddlev1.Client{
+		{
+			Id: 3, Pid: 4711, Uid: 1001, User: "ada", Tenant: "research", Name: "train", Priority: 7, Weight: 100,
+			Command: "python3 train.py --epochs 90", State: heddlev1.ClientState_CLIENT_STATE_ATTACHED, LaunchesPerSecond: 412.4,
+			Launches: 90210, InterposerVersion: "v1.2.3",
+			Devices: []*heddlev1.ClientDevice{
+				{Uuid: uuidA, BusyShare: proto.Float64(0.61), HeldShare: 0.3, MemoryBytes: 5150 * mib, Gate: "yielding", Holds: 88, Held: true, Busy: true},
+				{Uuid: uuidMIG, HeldShare: 0, MemoryBytes: 512 * mib, Gate: "yielding"},
+			},
+		},
+		{
+			Id: 1, Pid: 4242, Uid: 1000, User: "bob", Container: "9f86d081884c", Tenant: "web", Name: "resnet", Priority: 2, Weight: 300,
+			Command: "/usr/bin/serve --port 8000", State: heddlev1.ClientState_CLIENT_STATE_ATTACHED, LaunchesPerSecond: 12345,
+			Launches: 1 << 33, Attached: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)),
+			Devices: []*heddlev1.ClientDevice{{Uuid: uuidA, BusyShare: proto.Float64(0.004), MemoryBytes: 1536 * mib, Gate: "yielded to", Busy: true}},
+		},
+		{
+			Id: 9, Uid: 1002, Tenant: "research", Priority: 4, Weight: 100, State: heddlev1.ClientState_CLIENT_STATE_WAITING,
+			Command: "./\x1b[31mevil\nname",
+		},
+		{
+			Id: 12, Pid: 5000, Uid: 1001, User: "ada", Tenant: "research", Priority: 9, Weight: 1, Command: "/opt/bad",
+			State: heddlev1.ClientState_CLIENT_STATE_EVICTED, Reason: "client segment: bad magic",
+			Devices: []*heddlev1.ClientDevice{{Uuid: "GPU-99999999-gone", Gate: "closed"}},
+		},
+	}
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+)
+
+// heddleProcess prepares a process of heddle: this test binary in another role.
+func heddleProcess(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(env, asHeddle+"=1")
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// finish runs a process to its end.
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	code := cmd.ProcessState.ExitCode()
+	if status, known := cmd.ProcessState.Sys().(syscall.WaitStatus); known && status.Signaled() {
+		code = -int(status.Signal())
+	}
+	return result{stdout.String(), stderr.String(), code}
+}
+
+// buildLibrary builds a shared library with the driver's SONAME: an interposer as the loader sees it.
+func buildLibrary(t *testing.T, source string) string {
+	t.Helper()
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler to build a library for the loader")
+	}
+	path := filepath.Join(t.TempDir(), driverSoname)
+	cmd := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-Wl,-soname,"+driverSoname, "-o", path, "-x", "c", "-")
+	cmd.Stdin = strings.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// printEnvironment is a program that shows what run gave it.
+const printEnvironment = `echo "$LD_PRELOAD|$LD_LIBRARY_PATH|$HEDDLE_PRIORITY|$HEDDLE_WEIGHT|$HEDDLE_NAME|$HEDDLE_SOCKET|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER"`
+
+func TestRunPreparesTheEnvironment(t *testing.T) {
+	d := startFake(t, true)
+	attach := d.status.GetAttachSocket()
+	lib := buildLibrary(t, "int heddle_test_library;")
+	dir := filepath.Dir(lib)
+	tests := []struct {
+		name  string
+		env   []string
+		flags []string
+		want  string
+	}{
+		{"nothing was set", nil, nil, lib + "|" + dir + "||||" + attach + "||"},
+		{
+			"what was set stays behind", []string{"LD_LIBRARY_PATH=/a:/b", "LD_PRELOAD=libc.so.6"}, nil,
+			lib + ":libc.so.6|" + dir + ":/a:/b||||" + attach + "||",
+		},
+		{
+			"a program under run starts another", []string{"LD_LIBRARY_PATH=" + dir + ":/a", "LD_PRELOAD=" + lib}, nil,
+			lib + "|" + dir + ":/a||||" + attach + "||",
+		},
+		{
+			"wishes become hints", nil, []string{"-p", "low", "-w", "30", "-n", "my job"},
+			lib + "|" + dir + "|7|30|my job|" + attach + "||",
+		},
+		{"the caller's attach socket counts", []string{"HEDDLE_SOCKET=/x"}, nil, lib + "|" + dir + "||||/x||"},
+		{
+			"but not against a daemon named by flag", []string{"HEDDLE_SOCKET=/x"}, []string{"--socket", d.socket},
+			lib + "|" + dir + "||||" + attach + "||",
+		},
+		{"a device by index becomes its UUID", nil, []string{"-d", "0"}, lib + "|" + dir + "||||" + attach + "|" + uuidA + "|"},
+		{
+			"devices by the beginning of their UUID", nil, []string{"-d", "MIG-5a", "-d", "GPU-3f2a"},
+			lib + "|" + dir + "||||" + attach + "|" + uuidMIG + "," + uuidA + "|",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append(append([]string{"run"}, tt.flags...), "--", "/bin/sh", "-c", printEnvironment)
+			got := finish(t, heddleProcess(t, d.env(append(tt.env, "HEDDLE_INTERPOSER="+lib)...), args...))
+			if diff := cmp.Diff(result{stdout: tt.want + "\n"}, got, cmp.AllowUnexported(result{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a device that is not there", func(t *testing.T) {
+		got := finish(t, heddleProcess(t, d.env("HEDDLE_INTERPOSER="+lib), "run", "-d", "7", "--", "true"))
+		want := result{stderr: "heddle run: no device 7 on this node (heddle gpus lists them)\n", code: exitFailure}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestRunPassesExitCodesAndSignals(t *testing.T) {
+	d := startFake(t, true)
+	dir := shortTempDir(t)
+	script := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, "int heddle_test_library;"))
+	plain := script("plain", "exit 9\n", 0o755)
+	locked := script("locked", "#!/bin/sh\n", 0o644)
+	orphan := script("orphan", "#!/nonexistent/sh\n", 0o755)
+	tests := []struct {
+		name   string
+		args   []string
+		stderr string
+		code   int
+	}{
+		{"success", []string{"true"}, "", 0},
+		{"failure", []string{"sh", "-c", "exit 42"}, "", 42},
+		{"death by a signal", []string{"sh", "-c", "kill -TERM $$"}, "", -int(syscall.SIGTERM)},
+		{"a closed pipe kills as ever", []string{"sh", "-c", "kill -PIPE $$"}, "", -int(syscall.SIGPIPE)},
+		{"a script without an interpreter line", []string{plain}, "", 9},
+		{"a flag that is the program's", []string{"sh", "-c", "exit 3", "--json"}, "", 3},
+		{"a command that is not found", []string{"nonexistent-command"}, "heddle run: nonexistent-command: command not found\n", 127},
+		{"a path that is not found", []string{dir + "/none"}, "heddle run: " + dir + "/none: no such file or directory\n", 127},
+		{"a file that is not executable", []string{locked}, "heddle run: " + locked + ": permission denied\n", 126},
+		{"a folder", []string{dir}, "heddle run: " + dir + ": is a directory\n", 126},
+		{"an interpreter that is missing", []string{orphan}, "heddle run: " + orphan + ": its interpreter or loader is missing\n", 126},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := finish(t, heddleProcess(t, env, append([]string{"run", "--"}, tt.args...)...))
+			if diff := cmp.Diff(result{stderr: tt.stderr, code: tt.code}, got, cmp.AllowUnexported(result{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
+	lib := buildLibrary(t, "int heddle_test_library;")
+	env := []string{"PATH=" + os.Getenv("PATH"), "HEDDLE_API=/nonexistent/api.sock", "HEDDLE_INTERPOSER=" + lib}
+	const reason = "no heddled at /nonexistent/api.sock: no such socket; start heddled, or name its API socket"
+	tests := []struct {
+		name string
+		args []string
+		want result
+	}{
+		{
+			"it warns and goes on", []string{"run", "--", "echo", "ran"},
+			result{stdout: "ran\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until it is\n"},
+		},
+		{
+			"a required daemon", []string{"run", "--require", "--", "echo", "ran"},
+			result{stderr: "heddle run: " + reason + "\n", code: exitUnreachable},
+		},
+		{
+			"an index keeps its meaning", []string{"run", "-d", "1", "--", "sh", "-c", `echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"`},
+			result{stdout: "1 PCI_BUS_ID\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until it is\n"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, finish(t, heddleProcess(t, env, tt.args...)), cmp.AllowUnexported(result{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRunSaysWhenTheInterposerIsOff(t *testing.T) {
+	d := startFake(t, true)
+	env := d.env("HEDDLE_DISABLE=1", "HEDDLE_INTERPOSER="+buildLibrary(t, "int heddle_test_library;"))
+	got := finish(t, heddleProcess(t, env, "run", "--", "echo", "ran"))
+	want := result{stdout: "ran\n", stderr: "heddle run: warning: HEDDLE_DISABLE=1 is set; the program runs unscheduled\n"}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+		t.Error(diff)
+	}
+	got = finish(t, heddleProcess(t, env, "run", "--require", "--", "echo", "ran"))
+	if got.code != exitFailure || got.stdout != "" {
+		t.Errorf("with --require: %+v", got)
+	}
+}
+
+// TestRunIsTheProgram checks that nothing of heddle is left: one process, its limits and its terminal.
+func TestRunIsTheProgram(t *testing.T) {
+	d := startFake(t, true)
+	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, "int heddle_test_library;"))
+	cmd := heddleProcess(t, env, "run", "--", "sh", "-c", "echo $$; ulimit -S -n")
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -S -n 300; exec "$0" "$@"`}, cmd.Args...)
+	cmd.Args[3] = heddleProcess(t, env).Path
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	pid, limit, _ := strings.Cut(strings.TrimSpace(stdout.String()), "\n")
+	if want := cmd.Process.Pid; pid != strconv.Itoa(want) || limit != "300" {
+		t.Errorf("pid %s and %s open files, want %d and 300", pid, limit, want)
+	}
+}
+
+func TestRunGivesTheTerminalAndItsKeys(t *testing.T) {
+	d := startFake(t, true)
+	env := d.env("HEDDLE_INTERPOSER="+buildLibrary(t, "int heddle_test_library;"), "TERM=xterm")
+	cmd := heddleProcess(t, env, "run", "--", "sh", "-c",
+		`test -t 0 && test -t 1 && test -t 2 && stty size; trap 'echo interrupted; exit 5' INT; echo ready; while :; do read -r line || :; done`)
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 33, Cols: 77})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := newScreenReader(terminal)
+	screen.await(t, "33 77")
+	screen.await(t, "ready")
+	if _, err := terminal.Write([]byte{3}); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	screen.await(t, "interrupted")
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 5 {
+		t.Errorf("ended with %v, want exit code 5", err)
+	}
+}
+
+func TestWatchRepaintsAndEndsWithCtrlC(t *testing.T) {
+	d := startFake(t, true)
+	cmd := heddleProcess(t, d.env("TERM=xterm"), "ps", "--watch", "--interval", "100ms")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 120})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := newScreenReader(terminal)
+	screen.await(t, cursorHide)
+	screen.await(t, "resnet")
+	screen.await(t, cursorHome) // and again
+	screen.await(t, "resnet")
+	if _, err := terminal.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	screen.await(t, cursorShow)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ended with %v, want success", err)
+	}
+}
+
+// screenReader reads what a program writes to a terminal.
+type screenReader struct {
+	chunks chan []byte
+	unread string
+}
+
+func newScreenReader(r io.Reader) *screenReader {
+	s := &screenReader{chunks: make(chan []byte)}
+	go func() {
+		defer close(s.chunks)
+		for {
+			buffer := make([]byte, 4096)
+			n, err := r.Read(buffer)
+			if n > 0 {
+				s.chunks <- buffer[:n]
+			}
+			if err != nil {
+				return // a terminal whose program has ended answers EIO
+			}
+		}
+	}()
+	return s
+}
+
+// await reads on until a text was seen, and forgets everything up to it.
+func (s *screenReader) await(t *testing.T, want string) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		if _, after, found := strings.Cut(s.unread, want); found {
+			s.unread = after
+			return
+		}
+		select {
+		case chunk, more := <-s.chunks:
+			if !more {
+				t.Fatalf("the terminal closed before %q, after %q", want, s.unread)
+			}
+			s.unread += string(chunk)
+		case <-limit:
+			t.Fatalf("no %q within the limit, but %q", want, s.unread)
+		}
+	}
+}
