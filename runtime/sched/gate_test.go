@@ -118,7 +118,9 @@ func TestGateProperties(t *testing.T) {
 					continue
 				}
 				later.NowNs = at
-				if b := sched.Decide(&later, peers); b.Result != a.Result || b.Peer != a.Peer {
+				// While time goes by, the gap of a peer before the holder may close: then that peer is named.
+				b := sched.Decide(&later, peers)
+				if b.Result != a.Result || b.Peer != a.Peer && in.Gate&sched.GateFill == 0 {
 					t.Errorf("at %d: %+v, at %d already %+v", in.NowNs, a, at, b)
 				}
 			}
