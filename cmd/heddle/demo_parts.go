@@ -62,6 +62,7 @@ func workloadPlaces(self, chosen, shipped string) []string {
 	}
 	return []string{
 		filepath.Join(self, "..", "share", "heddle", "workloads", shipped),
+		filepath.Join(self, "..", "..", "tests", "play", "workloads", shipped), // a checkout
 		filepath.Join("/usr/share/heddle/workloads", shipped),
 	}
 }

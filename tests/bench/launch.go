@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	launchRounds = 9
+	// A batch of some 0.2 ms: long against reading the clock, short against
+	// a turn of the scheduler.
+	launchBatch  = 20000
+	drainedBatch = 5000
+)
+
+// launchCase is one way to launch, and what its figures are called.
+type launchCase struct {
+	suffix  string
+	kind    string
+	threads int
+	pinned  int
+	batch   int
+}
+
+func launchCases() []launchCase {
+	return []launchCase{
+		{"_ns", "submit", 1, 1, launchBatch},
+		{"_unpinned_ns", "submit", 1, 0, launchBatch},
+		{"_4t_ns", "submit", 4, 1, launchBatch},
+		{"_4t_unpinned_ns", "submit", 4, 0, launchBatch},
+		{"_drained_ns", "drained", 1, 1, drainedBatch},
+	}
+}
+
+// benchLaunch asks living clients in turn, round by round, so that whatever
+// else the machine does hits all of them alike. Times are of the launching
+// thread's processor time.
+func benchLaunch(ctx context.Context, r *rig, f *figures) error {
+	names := []string{"bare", "trampoline", "open", "yielded", "orphan"}
+	clients, err := launchClients(ctx, r)
+	if err != nil {
+		return err
+	}
+	cases := launchCases()
+	samples := make(map[string][]float64)
+	for round := range launchRounds + 1 {
+		for _, c := range cases {
+			for i, name := range names {
+				cpu, err := clients[i].round(c)
+				if err != nil {
+					return err
+				}
+				if round > 0 { // the first one warms caches and counters
+					samples[name+c.suffix] = append(samples[name+c.suffix], cpu)
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	for _, c := range cases {
+		for _, name := range names {
+			f.add(name+c.suffix, "ns", samples[name+c.suffix])
+		}
+	}
+	f.limit("open_ns", f.of("bare_ns")+3, "bare + 3 ns")
+	f.limit("yielded_ns", f.of("bare_ns")+15, "bare + 15 ns")
+	f.limit("open_4t_ns", 1.1*f.of("bare_4t_ns"), "1.1 x bare, 4 threads")
+	return nil
+}
+
+// launchClients starts one client per way to be: without the interposer, with
+// it switched off, attached and alone, attached with somebody who yields to
+// it, and attached to a daemon that was killed since.
+func launchClients(ctx context.Context, r *rig) ([]*launcher, error) {
+	alone, err := r.startDaemon(ctx, "alone", "")
+	if err != nil {
+		return nil, err
+	}
+	shared, err := r.startDaemon(ctx, "shared", "")
+	if err != nil {
+		return nil, err
+	}
+	doomed, err := r.startDaemon(ctx, "doomed", "")
+	if err != nil {
+		return nil, err
+	}
+	var out []*launcher
+	for _, c := range []struct {
+		name string
+		env  []string
+	}{
+		{"bare", r.bare()},
+		{"trampoline", r.interposed("HEDDLE_DISABLE=1")},
+		{"open", alone.of(r, "high")},
+		{"yielded", shared.of(r, "high")},
+		{"orphan", doomed.of(r, "high")},
+		{"yielding", shared.of(r, "low")},
+	} {
+		l, err := r.launcher(c.name, c.env)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	for d, n := range map[*daemon]int{alone: 1, shared: 2, doomed: 1} {
+		if err := d.awaitClients(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	if err := shared.awaitGates(ctx, "yielded to", "yielding"); err != nil {
+		return nil, err
+	}
+	doomed.kill()
+	// Its client notices at once; this is for whatever it does about it.
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(500 * time.Millisecond):
+	}
+	return out, nil
+}
+
+// awaitGates waits until the daemon says of its clients, in any order, that
+// their gates are like this.
+func (d *daemon) awaitGates(ctx context.Context, want ...string) error {
+	return await(ctx, fmt.Sprintf("gates are %q", want), func() error {
+		clients, err := d.conn.Clients(ctx, nil)
+		if err != nil {
+			return err
+		}
+		seen := make(map[string]int)
+		for _, c := range clients {
+			for _, device := range c.GetDevices() {
+				seen[device.GetGate()]++
+			}
+		}
+		for _, gate := range want {
+			if seen[gate] == 0 {
+				return fmt.Errorf("they are %v", seen)
+			}
+			seen[gate]--
+		}
+		return nil
+	})
+}
+
+// launcher is a client that launches on demand.
+type launcher struct{ *proc }
+
+func (r *rig) launcher(name string, env []string) (*launcher, error) {
+	p, err := r.client(name, env, nil, "launch")
+	if err != nil {
+		return nil, err
+	}
+	if line, err := p.line(); err != nil || line != "ready" {
+		return nil, fmt.Errorf("%s: said %q: %w", name, line, err)
+	}
+	return &launcher{p}, nil
+}
+
+func (l *launcher) round(c launchCase) (cpuNs float64, err error) {
+	line, err := l.ask(fmt.Sprintf("%s %d %d %d", c.kind, c.threads, c.pinned, c.batch))
+	if err != nil {
+		return 0, err
+	}
+	var wallNs float64
+	if _, err := fmt.Sscan(line, &cpuNs, &wallNs); err != nil {
+		return 0, fmt.Errorf("%s: answered %q: %w", l.name, line, err)
+	}
+	return cpuNs, nil
+}
