@@ -15,7 +15,7 @@ PLAY_CFLAGS = $(CFLAGS_STRICT) -D_GNU_SOURCE -O2 -g -I$(PLAY_DIR)/src
 PLAY_LIBS := -ldl -lm -lpthread
 PLAY_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-C_SOURCES += $(PLAY_SOURCES) $(wildcard $(PLAY_DIR)/test/*.c)
+C_SOURCES += $(PLAY_SOURCES) $(wildcard $(PLAY_DIR)/test/*.c $(PLAY_DIR)/test/*/*.c)
 C_HEADERS += $(PLAY_HEADERS) $(wildcard $(PLAY_DIR)/test/*.h)
 
 .PHONY: play test-play
@@ -37,7 +37,18 @@ $(BUILD)/test/play/sanitized/%: $(PLAY_DIR)/test/%.c $(PLAY_UNIT_SOURCES) $(PLAY
 	@mkdir -p $(@D)
 	$(CC) $(PLAY_CFLAGS) $(PLAY_SANITIZE) -o $@ $< $(PLAY_UNIT_SOURCES) $(PLAY_LIBS)
 
-test-play: play $(PLAY_TESTS:%=$(BUILD)/test/play/plain/%) \
-		$(PLAY_TESTS:%=$(BUILD)/test/play/sanitized/%) ## tests of the player
-	@set -e; for t in $(filter $(BUILD)/test/play/%,$^); do \
-		echo "$$t"; $$t $(PLAY_DIR)/workloads; done
+$(BUILD)/test/play/sanitized/heddle-play: $(PLAY_SOURCES) $(PLAY_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(PLAY_CFLAGS) $(PLAY_SANITIZE) -o $@ $(PLAY_SOURCES) $(PLAY_LIBS)
+
+$(BUILD)/test/play/driver/libcuda.so.1: $(PLAY_DIR)/test/driver/driver.c $(PLAY_DIR)/src/driver.h
+	@mkdir -p $(@D)
+	$(CC) $(PLAY_CFLAGS) -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+
+PLAY_UNIT_TESTS := $(PLAY_TESTS:%=$(BUILD)/test/play/plain/%) $(PLAY_TESTS:%=$(BUILD)/test/play/sanitized/%)
+
+test-play: play $(PLAY_UNIT_TESTS) $(BUILD)/test/play/sanitized/heddle-play \
+		$(BUILD)/test/play/driver/libcuda.so.1 ## tests of the player
+	@set -e; for t in $(PLAY_UNIT_TESTS); do echo "$$t"; $$t $(PLAY_DIR)/workloads; done
+	@set -e; for p in bin test/play/sanitized; do echo "player.sh $(BUILD)/$$p/heddle-play"; \
+		$(PLAY_DIR)/test/player.sh $(BUILD)/$$p/heddle-play $(BUILD)/test/play/driver $(PLAY_DIR)/workloads; done

@@ -1,0 +1,51 @@
+#!/bin/bash
+# player.sh PLAYER DRIVER_FOLDER WORKLOADS: the whole player, on a driver that does right and on one that does wrong.
+set -uo pipefail
+player=$1 driver=$2 tables=$3
+failures=0
+
+# expect WHAT CODE PATTERN [NAME=VALUE...] ARG...: runs the player and looks at its exit code and its output.
+expect() {
+    local what=$1 want=$2 pattern=$3 out code env=(LD_LIBRARY_PATH="$driver")
+    shift 3
+    while [[ ${1-} == [A-Z]*=* ]]; do
+        env+=("$1")
+        shift
+    done
+    out=$(env "${env[@]}" "$player" "$@" 2>&1)
+    code=$?
+    if [[ $code -ne $want || ! $out =~ $pattern ]]; then
+        printf '%s: exit %d (want %d), said: %s\n' "$what" "$code" "$want" "$out" >&2
+        failures=$((failures + 1))
+    fi
+}
+
+infer=(--table "$tables/small-inference.csv" --mode infer --duration 0.1 --warmup 0)
+train=(--table "$tables/small-training.csv" --mode train --duration 0.1 --warmup 0)
+
+expect "a service" 0 '"p99_ms":[0-9.]+,.*"checked":true' "${infer[@]}" --json
+expect "a service in text" 0 'results     right after [0-9]+ passes' "${infer[@]}"
+expect "an open loop" 0 '"arrivals":"poisson:500",.*"requests":[1-9]' "${infer[@]}" --arrivals poisson:500 --json
+expect "a job" 0 '"iterations":[1-9][0-9]*,"it_s":[1-9]' "${train[@]}" --json
+expect "a job as a graph" 0 '"graph":true' "${train[@]}" --graph --json
+expect "progress" 0 '"begun":[0-9]+,"done":[0-9]+' "${train[@]}" --status 20
+expect "a name to be quoted" 0 '"device":"test \\"driver\\""' "${infer[@]}" --json
+expect "a start in step with others" 0 'ready' --ready-fd 1 --start-at 1 "${infer[@]}"
+expect "the module" 0 'softgpu.kernel .* busy time_ns=param:1' --table "$tables/training.csv" --ptx
+
+expect "a lost kernel" 3 'wrong results' PLAY_TEST_FAULT=lose:100 "${train[@]}"
+expect "a doubled kernel" 3 'wrong results' PLAY_TEST_FAULT=double:100 "${train[@]}"
+expect "two kernels out of order" 3 'wrong results' PLAY_TEST_FAULT=swap:100 "${train[@]}"
+expect "a lost kernel of a graph" 3 'wrong results' PLAY_TEST_FAULT=lose:100 "${train[@]}" --graph
+expect "a refused launch" 1 'cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED \(719\)' PLAY_TEST_FAULT=fail:100 "${train[@]}"
+
+if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then # a machine with a driver finds it anywhere
+    expect "no driver" 1 'open the CUDA driver library: ' LD_LIBRARY_PATH=/nonexistent "${infer[@]}"
+fi
+expect "no such device" 1 'device 3: there are 1' "${infer[@]}" --device 3
+expect "no such table" 2 'open /nonexistent.csv: No such file' --table /nonexistent.csv --mode train
+expect "no table at all" 2 'read kernel table .*: empty' --table /dev/null --mode train
+expect "no such arrivals" 2 'open /nonexistent.json' "${infer[@]}" --arrivals /nonexistent.json
+expect "wrong use" 2 '^heddle-play: --bogus: unknown option, see --help$' --bogus
+
+exit $((failures > 0))
