@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
 
 // execute runs one command line and returns the exit code.
 func (a *app) execute(ctx context.Context, args []string) int {
-	root := newRootCmd(a)
+	root := newRootCmd(a) //nolint:contextcheck // the commands take their context from ExecuteContextC below
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !errors.Is(err, errReported) {
@@ -74,8 +75,8 @@ func (a *app) palette() palette {
 
 // lookupEnv finds the last setting of name, the one that a program started with env would see.
 func lookupEnv(env []string, name string) (string, bool) {
-	for i := len(env) - 1; i >= 0; i-- {
-		if key, value, ok := strings.Cut(env[i], "="); ok && key == name {
+	for _, entry := range slices.Backward(env) {
+		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
 			return value, true
 		}
 	}

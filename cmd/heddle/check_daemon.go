@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/heddle-project/heddle/runtime/api"
@@ -75,14 +76,11 @@ func checkDevices(ctx context.Context, x *examination) finding {
 	case len(x.devices) == 0:
 		return fail("check the driver (nvidia-smi), then restart heddled", "heddled sees no device")
 	}
-	text := plural(len(x.devices), "device") + ":"
+	names := make([]string, len(x.devices))
 	for i, d := range x.devices {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(" %d %s %s", d.GetIndex(), d.GetName(), formatBytes(d.GetMemoryTotalBytes()))
+		names[i] = fmt.Sprintf("%d %s %s", d.GetIndex(), d.GetName(), formatBytes(d.GetMemoryTotalBytes()))
 	}
-	return ok("%s", text)
+	return ok("%s: %s", plural(len(names), "device"), strings.Join(names, ", "))
 }
 
 func checkAttachSocket(_ context.Context, x *examination) finding {

@@ -82,7 +82,7 @@ func (a *app) completeFromClients(cmd *cobra.Command, word func(*heddlev1.Client
 
 // completionCall asks heddled and says nothing if it does not answer: the shell is waiting.
 func (a *app) completionCall(cmd *cobra.Command, do func(context.Context, *api.Conn) error) {
-	if err := a.settle(cmd); err != nil {
+	if err := a.settle(); err != nil {
 		return
 	}
 	_ = a.callWithin(cmd.Context(), completionLimit, do)

@@ -59,8 +59,7 @@ func mayNotConnect(socket string) bool {
 
 // plainErrno is the system's own words, without the operation and the path around them.
 func plainErrno(err error) string {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, known := errors.AsType[syscall.Errno](err); known {
 		return errno.Error()
 	}
 	return err.Error()

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
@@ -101,7 +99,7 @@ func TestDemoRefusesWrongUse(t *testing.T) {
 func TestDemoRowShowsWhoRunsAndWhoIsHeld(t *testing.T) {
 	device := func(busy, held bool, busyShare, heldShare float64) *heddlev1.Client {
 		return &heddlev1.Client{Devices: []*heddlev1.ClientDevice{{
-			Busy: busy, Held: held, BusyShare: proto.Float64(busyShare), HeldShare: heldShare,
+			Busy: busy, Held: held, BusyShare: new(busyShare), HeldShare: heldShare,
 		}}}
 	}
 	tests := []struct {

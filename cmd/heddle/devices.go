@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -79,5 +80,5 @@ func checkDeviceSyntax(want string) error {
 	if err == nil || strings.HasPrefix(want, "GPU-") || strings.HasPrefix(want, "MIG-") {
 		return nil
 	}
-	return fmt.Errorf("not a device: an index, GPU-... or MIG-...")
+	return errors.New("not a device: an index, or a UUID that begins with GPU- or MIG-")
 }

@@ -61,7 +61,7 @@ func FuzzPrepend(f *testing.F) {
 			t.Fatalf("%q is not first in %q", first, got)
 		}
 		var want []string
-		for _, element := range strings.Split(list, ":") {
+		for element := range strings.SplitSeq(list, ":") {
 			if element != first && list != "" {
 				want = append(want, element)
 			}

@@ -175,7 +175,7 @@ func fakeClients() []*heddlev1.Client {
 			Command: "python3 train.py --epochs 90", State: heddlev1.ClientState_CLIENT_STATE_ATTACHED, LaunchesPerSecond: 412.4,
 			Launches: 90210, InterposerVersion: "v1.2.3",
 			Devices: []*heddlev1.ClientDevice{
-				{Uuid: uuidA, BusyShare: proto.Float64(0.61), HeldShare: 0.3, MemoryBytes: 5150 * mib, Gate: "yielding", Holds: 88, Held: true, Busy: true},
+				{Uuid: uuidA, BusyShare: new(0.61), HeldShare: 0.3, MemoryBytes: 5150 * mib, Gate: "yielding", Holds: 88, Held: true, Busy: true},
 				{Uuid: uuidMIG, HeldShare: 0, MemoryBytes: 512 * mib, Gate: "yielding"},
 			},
 		},
@@ -183,7 +183,7 @@ func fakeClients() []*heddlev1.Client {
 			Id: 1, Pid: 4242, Uid: 1000, User: "bob", Container: "9f86d081884c", Tenant: "web", Name: "resnet", Priority: 2, Weight: 300,
 			Command: "/usr/bin/serve --port 8000", State: heddlev1.ClientState_CLIENT_STATE_ATTACHED, LaunchesPerSecond: 12345,
 			Launches: 1 << 33, Attached: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)),
-			Devices: []*heddlev1.ClientDevice{{Uuid: uuidA, BusyShare: proto.Float64(0.004), MemoryBytes: 1536 * mib, Gate: "yielded to", Busy: true}},
+			Devices: []*heddlev1.ClientDevice{{Uuid: uuidA, BusyShare: new(0.004), MemoryBytes: 1536 * mib, Gate: "yielded to", Busy: true}},
 		},
 		{
 			Id: 9, Uid: 1002, Tenant: "research", Priority: 4, Weight: 100, State: heddlev1.ClientState_CLIENT_STATE_WAITING,

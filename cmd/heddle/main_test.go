@@ -17,7 +17,9 @@ const asHeddle = "HEDDLE_TEST_AS_HEDDLE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asHeddle) == "1" {
-		os.Unsetenv(asHeddle)
+		if err := os.Unsetenv(asHeddle); err != nil {
+			panic(err)
+		}
 		main()
 	}
 	os.Exit(m.Run())
@@ -64,7 +66,7 @@ func wantGolden(t *testing.T, name, got string) {
 // shortTempDir is a folder whose path leaves room for a socket's name: the OS kernel takes 107 bytes.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "heddle-")
+	dir, err := os.MkdirTemp("", "heddle-") //nolint:usetesting // the test's own folder has its name in it, and so no bound
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,18 +16,20 @@ import (
 
 const psLong = `Show the programs attached to heddled, one line for each device that they use.
 
-  BUSY    part of the last interval in which the program had work on the device
-  HELD    part of the last interval in which it waited at the gate
-  MEMORY  what the program has allocated on the device now
-  GATE    open        launches pass
-          yielding    launches pass while no program of a higher class is busy
-          yielded-to  others wait while this one is busy
-          held        waits at the gate now
-          closed      held by heddled itself
-          evicted     refused for a malformed segment or message; the reason stands behind the name
-  ID      heddled's number of the client, for heddle set
+    ID      heddled's number of the client, for heddle set
+    BUSY    part of the last interval in which the program had work on the device
+    HELD    part of the last interval in which it waited at the gate
+    MEMORY  what the program has allocated on the device now
+    GATE    open        launches pass
+            yielding    launches pass while no program of a higher class is busy
+            yielded-to  others wait while this one is busy
+            held        waits at the gate now
+            closed      held by heddled itself
+            no-device   has not opened a device yet
+            evicted     refused for a malformed segment or message; COMMAND says which
 
-A narrow terminal shows fewer columns; --no-trunc, a pipe and a file get all of them.
+A terminal shows what fits, and no column that knows nothing; --no-trunc, a pipe and a file get
+every column.
 
 JSON: {"clients": [{id, pid, uid, user, container, tenant, name, command, priority, class, weight,
 state, reason, attached, launches_per_second, launches, unnamed_addresses, interposer_version,
@@ -61,7 +63,7 @@ func newPsCmd(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.watch, "watch", "W", false, "show the list again and again until interrupted")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "show the list again and again until interrupted")
 	flags.DurationVar(&o.interval, "interval", time.Second, "time between two lists of --watch")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flags.BoolVar(&o.noTrunc, "no-trunc", false, "show everything, however wide")

@@ -13,10 +13,10 @@ import (
 
 const rootLong = `Heddle shares one GPU among many programs without slowing down the ones that matter.
 
-  heddle run --priority high -- ./serve      start a program under the interposer
-  heddle ps --watch                          who runs, who is held
-  heddle set --pid 4242 --priority low       change a living client
-  heddle doctor                              check this node, step by step
+    heddle run --priority high -- ./serve      start a program under the interposer
+    heddle ps --watch                          who runs, who is held
+    heddle set --pid 4242 --priority low       change a living client
+    heddle doctor                              check this node, step by step
 
 Exit codes: 0 done, 1 it did not work, 2 wrong use, 3 heddled is not reachable.
 "heddle run" ends with the exit code of the program it started; 126 and 127 mean, as in a
@@ -44,7 +44,7 @@ func newRootCmd(a *app) *cobra.Command {
 	flags.BoolVar(&a.noColor, "no-color", false, "never colour the output (env NO_COLOR)")
 	completeWithNothing(root, "timeout")
 
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) }
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.settle() }
 	root.AddCommand(
 		newRunCmd(a),
 		newPsCmd(a),
@@ -69,7 +69,7 @@ func newRootCmd(a *app) *cobra.Command {
 }
 
 // settle fills in the global settings that come from the environment and checks them.
-func (a *app) settle(cmd *cobra.Command) error {
+func (a *app) settle() error {
 	a.socketSet = a.socket != ""
 	if !a.socketSet {
 		a.socket = a.getenv("HEDDLE_API")

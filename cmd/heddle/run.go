@@ -59,7 +59,9 @@ func newRunCmd(a *app) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), &o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.run(cmd.Context(), &o, args)
+		},
 		// After "--" the shell's own completion of files and commands is the best there is.
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault

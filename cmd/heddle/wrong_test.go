@@ -57,7 +57,7 @@ func TestWrongUse(t *testing.T) {
 		{"run --", `heddle run: no command given (heddle run [flags] -- COMMAND [ARG...])`, exitUsage},
 		{"run -p 11 -- true", `heddle run: --priority 11: not a class: realtime, high, normal, low, idle, or 0 (most urgent) to 9`, exitUsage},
 		{"run --wieght 3 -- true", `heddle run: unknown flag --wieght, did you mean --weight?`, exitUsage},
-		{"run -d first -- true", `heddle run: --device first: not a device: an index, GPU-... or MIG-...`, exitUsage},
+		{"run -d first -- true", `heddle run: --device first: not a device: an index, or a UUID that begins with GPU- or MIG-`, exitUsage},
 		{"run -n " + strings.Repeat("n", 64) + " -- true", `heddle run: --name: longer than 63 bytes`, exitUsage},
 		{"run -- true", `heddle run: interposer not found: HEDDLE_INTERPOSER names /nonexistent/libcuda.so.1`, exitFailure},
 		{"--socket DIR/none ps", `heddle ps: no heddled at DIR/none: no such socket; start heddled, or name its API socket`, exitUnreachable},
