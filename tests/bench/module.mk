@@ -6,7 +6,7 @@ BENCH_HEADERS := $(wildcard $(BENCH_DIR)/client/*.h)
 BENCH_CLIENT := $(BUILD)/bench/bin/bench-client
 # The player's way to open the driver is a plain client's; there is no need for a second one.
 BENCH_BORROWED := tests/play/src/driver.c tests/play/src/error.c
-BENCH_CFLAGS = $(CFLAGS_STRICT) -D_GNU_SOURCE -O2 -g -Itests/play/src
+BENCH_CFLAGS = $(CFLAGS_STRICT) -D_GNU_SOURCE -O2 -g
 
 C_SOURCES += $(BENCH_SOURCES)
 C_HEADERS += $(BENCH_HEADERS)

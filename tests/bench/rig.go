@@ -104,7 +104,7 @@ func (p *proc) failure() error {
 	if readErr != nil {
 		return errors.Join(err, readErr)
 	}
-	return fmt.Errorf("%s ended: %v: %s", p.name, err, strings.TrimSpace(string(text)))
+	return fmt.Errorf("%s ended: %w: %s", p.name, err, strings.TrimSpace(string(text)))
 }
 
 func (p *proc) kill() {

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "clock.h"
-#include "driver.h"
-#include "error.h"
+#include "../../play/src/clock.h"
+#include "../../play/src/driver.h"
+#include "../../play/src/error.h"
 
 /* A context with one kernel loaded that does nothing and takes no time. */
 struct bench_cuda {

@@ -126,7 +126,7 @@ static int by_value(const void *a, const void *b) {
 
 /* The median over all batches of all threads of the round. */
 static double median(const struct worker *workers, bool cpu) {
-    double values[THREADS_MAX * BATCHES];
+    double values[THREADS_MAX * BATCHES] = {0};
     size_t count = 0;
 
     for (unsigned i = 0; i < present.threads; i++) {
