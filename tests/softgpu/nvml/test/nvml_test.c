@@ -128,7 +128,7 @@ static void test_memory(void) {
 static void test_processes(void) {
     nvmlDevice_t d = device(0);
     pid_t plain = client_start(&(struct client){.unit = 0, .bytes = 1 << 20});
-    pid_t mps = client_start(&(struct client){.unit = 0, .bytes = 2 << 20, .mps = true});
+    pid_t served = client_start(&(struct client){.unit = 0, .bytes = 2 << 20, .mps = true});
     pid_t elsewhere = client_start(&(struct client){.unit = 1, .bytes = 4 << 20});
 
     unsigned n = 0;
@@ -144,7 +144,7 @@ static void test_processes(void) {
     n = 4;
     CHECK_EQ(nvmlDeviceGetMPSComputeRunningProcesses_v3(d, &n, list), NVML_SUCCESS);
     CHECK_EQ(n, 1);
-    CHECK_EQ(list[0].pid, mps);
+    CHECK_EQ(list[0].pid, served);
     n = 4;
     CHECK_EQ(nvmlDeviceGetGraphicsRunningProcesses_v3(d, &n, list), NVML_SUCCESS);
     CHECK_EQ(n, 0);
@@ -168,7 +168,7 @@ static void test_processes(void) {
     CHECK(strstr(name, "nvml-test") != NULL);
 
     client_kill(plain);
-    client_kill(mps);
+    client_kill(served);
     client_kill(elsewhere);
     n = 4;
     CHECK_EQ(nvmlDeviceGetComputeRunningProcesses_v3(d, &n, list), NVML_SUCCESS);

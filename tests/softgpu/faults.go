@@ -1,0 +1,100 @@
+package softgpu
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Injection is a fault that the driver shall answer with.
+type Injection struct {
+	Entry       string  // exported name, e.g. "cuLaunchKernel"; "*" is any
+	Result      uint32  // CUresult to answer
+	PID         int     // 0: any process
+	After       uint64  // calls that pass first
+	Sticky      bool    // the context is lost; under MPS, every client of the server
+	Always      bool    // strikes every time from then on, not once
+	Probability float64 // above 0: strikes with it per call, from Seed
+	Seed        uint64
+}
+
+// ErrTooManyFaults means that every place for a fault is taken.
+var ErrTooManyFaults = errors.New("too many armed faults")
+
+// Armed is an injected fault.
+type Armed struct {
+	node *Node
+	slot *Fault
+	once sync.Once
+}
+
+// Inject arms a fault. It takes effect at the next call of its entry by any process of the node.
+func (n *Node) Inject(in Injection) (*Armed, error) {
+	if in.Entry == "" || len(in.Entry) >= NameBytes {
+		return nil, fmt.Errorf("inject fault into %q: no such entry", in.Entry)
+	}
+	for i := range n.state.Faults {
+		f := &n.state.Faults[i]
+		if atomic.LoadUint32(&f.Armed) != 0 {
+			continue
+		}
+		*f = Fault{
+			Flags:       in.flags(),
+			Result:      in.Result,
+			PID:         uint32(in.PID),
+			After:       in.After,
+			Seed:        in.Seed,
+			Probability: in.Probability,
+		}
+		copy(f.Entry[:], in.Entry)
+		// The order matters: drivers look at the slots only while some fault is armed.
+		atomic.StoreUint32(&f.Armed, 1)
+		atomic.AddUint32(&n.state.Header.FaultsArmed, 1)
+		return &Armed{node: n, slot: f}, nil
+	}
+	return nil, fmt.Errorf("inject fault into %s: %w", in.Entry, ErrTooManyFaults)
+}
+
+func (in Injection) flags() uint32 {
+	var flags uint32
+	if in.Sticky {
+		flags |= FaultSticky
+	}
+	if in.Always {
+		flags |= FaultAlways
+	}
+	if in.Probability > 0 {
+		flags |= FaultRandom
+	}
+	return flags
+}
+
+// Hits says how often the fault has struck.
+func (a *Armed) Hits() uint64 { return atomic.LoadUint64(&a.slot.Hits) }
+
+// Disarm takes the fault away; it may be called again. Drivers look at faults until every one that was
+// injected has been disarmed, also those that have struck once and are spent.
+func (a *Armed) Disarm() {
+	a.once.Do(func() {
+		atomic.StoreUint32(&a.slot.Armed, 0)
+		atomic.AddUint32(&a.node.state.Header.FaultsArmed, ^uint32(0))
+	})
+}
+
+// SetMPS says whether processes that start from now on are clients of a MPS server on this GPU.
+func (n *Node) SetMPS(gpu int, on bool) {
+	atomic.StoreUint32(&n.state.Devices[gpu].MPS, word(on))
+}
+
+// SetLost makes a GPU fall off the bus, or puts it back.
+func (n *Node) SetLost(gpu int, lost bool) {
+	atomic.StoreUint32(&n.state.Devices[gpu].Lost, word(lost))
+}
+
+func word(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
