@@ -1,11 +1,11 @@
 package sched_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/sched"
@@ -40,7 +40,7 @@ func TestNumbersAreThoseOfTheContract(t *testing.T) {
 // newRand prints its seed: a failure can be repeated by writing the seed here.
 func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
+	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }
@@ -83,32 +83,31 @@ const rounds = 20_000
 func held(a sched.Answer) bool { return a.Result != sched.Open && a.Result != sched.Overrun }
 
 // property runs check on many random inputs, until one fails.
-func property(t *testing.T, check func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer)) {
+func property(t *testing.T, check func(in sched.Input, peers []sched.Peer, a sched.Answer) error) {
 	t.Helper()
 	r := newRand(t)
 	for range rounds {
 		in, peers := someInput(r)
-		check(t, in, peers, sched.Decide(&in, peers))
-		if t.Failed() {
-			t.Logf("input %+v, peers %+v", in, peers)
-			return
+		if err := check(in, peers, sched.Decide(&in, peers)); err != nil {
+			t.Fatalf("%v\ninput %+v, peers %+v", err, in, peers)
 		}
 	}
 }
 
 func TestGateProperties(t *testing.T) {
 	t.Run("closed is final whatever else is given", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, _ sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
 			in.Gate |= sched.GateClosed
 			if a := sched.Decide(&in, peers); a.Result != sched.HeldClosed || a.RetryNs != sched.Never {
-				t.Errorf("got %+v", a)
+				return fmt.Errorf("got %+v", a)
 			}
+			return nil
 		})
 	})
 	t.Run("held answers stay as they are until their retry time", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
 			if !held(a) || a.RetryNs <= in.NowNs {
-				return
+				return nil
 			}
 			later := in
 			for _, at := range []uint64{in.NowNs + 1, in.NowNs + (a.RetryNs-in.NowNs)/2, a.RetryNs - 1} {
@@ -121,95 +120,104 @@ func TestGateProperties(t *testing.T) {
 				// While time goes by, the gap of a peer before the holder may close: then that peer is named.
 				b := sched.Decide(&later, peers)
 				if b.Result != a.Result || b.Peer != a.Peer && in.Gate&sched.GateFill == 0 {
-					t.Errorf("at %d: %+v, at %d already %+v", in.NowNs, a, at, b)
+					return fmt.Errorf("at %d: %+v, at %d already %+v", in.NowNs, a, at, b)
 				}
 			}
+			return nil
 		})
 	})
 	t.Run("at the retry time the holder holds no longer", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
 			if !held(a) || a.RetryNs == sched.Never || future(&in, peers) {
-				return
+				return nil
 			}
 			later := in
 			later.NowNs = a.RetryNs
 			if b := sched.Decide(&later, peers); held(b) && b.Result == a.Result && b.Peer == a.Peer {
-				t.Errorf("%+v, and at its retry time %+v", a, b)
+				return fmt.Errorf("%+v, and at its retry time %+v", a, b)
 			}
+			return nil
 		})
 	})
 	t.Run("open stays open as time goes by, filling aside", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, _ sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
 			in.Gate &^= sched.GateFill
 			a := sched.Decide(&in, peers)
 			if held(a) || in.NowNs > math.MaxUint64/2 || future(&in, peers) {
-				return
+				return nil
 			}
 			for _, step := range []uint64{1, 10, 1e9, 1e18} {
 				later := in
 				later.NowNs += step
 				if b := sched.Decide(&later, peers); held(b) {
-					t.Errorf("open at %d, %+v at %d", in.NowNs, b, later.NowNs)
+					return fmt.Errorf("open at %d, %+v at %d", in.NowNs, b, later.NowNs)
 				}
 			}
+			return nil
 		})
 	})
 	t.Run("nobody waits longer than max_hold, closed aside", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, _ sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
 			in.Gate &^= sched.GateClosed
 			in.HeldSinceNs = max(1, min(in.HeldSinceNs, math.MaxUint64/2))
 			in.NowNs = in.HeldSinceNs + min(in.MaxHoldNs, 1000*1e9)
 			if a := sched.Decide(&in, peers); held(a) {
-				t.Errorf("held after %d: %+v", in.NowNs-in.HeldSinceNs, a)
+				return fmt.Errorf("held after %d: %+v", in.NowNs-in.HeldSinceNs, a)
 			}
+			return nil
 		})
 	})
 	t.Run("an idle peer that was never busy holds nobody", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
 			in.NowNs = max(in.NowNs, 1000*1e9)
 			a = sched.Decide(&in, peers)
 			with := slices.Insert(slices.Clone(peers), 0, sched.Peer{})
 			b := sched.Decide(&in, with)
 			if b.Result != a.Result || a.Result == sched.HeldPeer && b.Peer != a.Peer+1 {
-				t.Errorf("%+v without it, %+v with it", a, b)
+				return fmt.Errorf("%+v without it, %+v with it", a, b)
 			}
+			return nil
 		})
 	})
 	t.Run("one peer less never turns open into held", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
 			for i := range peers {
 				fewer := slices.Delete(slices.Clone(peers), i, i+1)
 				if b := sched.Decide(&in, fewer); !held(a) && held(b) {
-					t.Errorf("%+v with peer %d, %+v without", a, i, b)
+					return fmt.Errorf("%+v with peer %d, %+v without", a, i, b)
 				}
 			}
+			return nil
 		})
 	})
 	t.Run("a falling estimate, outstanding time or quiet time never turns open into held", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
 			in.EstimateNs /= 2
 			in.OutstandingNs /= 2
 			in.QuietNs /= 2
 			if b := sched.Decide(&in, peers); !held(a) && held(b) {
-				t.Errorf("%+v, and with half of everything %+v", a, b)
+				return fmt.Errorf("%+v, and with half of everything %+v", a, b)
 			}
+			return nil
 		})
 	})
 	t.Run("the window never holds the only launch", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, _ sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
 			in.OutstandingNs = 0
 			if a := sched.Decide(&in, peers); a.Result == sched.HeldWindow {
-				t.Errorf("got %+v", a)
+				return fmt.Errorf("got %+v", a)
 			}
+			return nil
 		})
 	})
 	t.Run("the order of the peers decides who is named, not whether one holds", func(t *testing.T) {
-		property(t, func(t *testing.T, in sched.Input, peers []sched.Peer, a sched.Answer) {
+		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
 			other := slices.Clone(peers)
 			slices.Reverse(other)
 			if b := sched.Decide(&in, other); b.Result != a.Result {
-				t.Errorf("%+v, reversed %+v", a, b)
+				return fmt.Errorf("%+v, reversed %+v", a, b)
 			}
+			return nil
 		})
 	})
 }

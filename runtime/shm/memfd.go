@@ -101,7 +101,7 @@ func verify(file *os.File, seals int) (int, error) {
 		return 0, fmt.Errorf("look at segment: %w", err)
 	}
 	// A segment of huge pages would have seals too, and can fault when the pool runs dry.
-	if int64(fs.Type) != unix.TMPFS_MAGIC {
+	if fs.Type != unix.TMPFS_MAGIC {
 		return 0, errdefs.Errorf(errdefs.Corrupt, "segment lies on file system %#x", fs.Type)
 	}
 	var st unix.Stat_t

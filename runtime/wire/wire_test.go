@@ -39,11 +39,11 @@ func filled[T ~[16]byte](b byte) (t T) {
 	return t
 }
 
-func readSaved(t testing.TB, name string) []byte {
-	t.Helper()
+func readSaved(tb testing.TB, name string) []byte {
+	tb.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "tests", "testdata", "abi-v1", name+".bin"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return raw
 }
