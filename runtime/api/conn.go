@@ -81,8 +81,7 @@ func (c *Conn) fromConnect(err error) error {
 	if err == nil {
 		return nil
 	}
-	var dial *dialError
-	if errors.As(err, &dial) {
+	if dial, ok := errors.AsType[*dialError](err); ok {
 		return dial.err
 	}
 	for _, given := range []error{context.Canceled, context.DeadlineExceeded} {

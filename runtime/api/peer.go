@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os/user"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -81,11 +82,6 @@ func Administrators(ownUID int, group string) func(Peer) bool {
 		if err != nil {
 			return false
 		}
-		for _, id := range ids {
-			if id == g.Gid {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(ids, g.Gid)
 	}
 }

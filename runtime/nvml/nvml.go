@@ -5,6 +5,7 @@ package nvml
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -126,12 +127,7 @@ func (d *Driver) has(symbol string) bool { return d.lib.Extensions().LookupSymbo
 
 // hasOne is has for a function of several versions.
 func (d *Driver) hasOne(symbols ...string) bool {
-	for _, s := range symbols {
-		if d.has(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(symbols, d.has)
 }
 
 // Versions implements gpu.Driver.
@@ -234,7 +230,7 @@ func (d *Driver) ProcessShares(_ context.Context, uuid gpu.UUID, since time.Time
 	}
 	stamp := uint64(0)
 	if since.After(time.Unix(0, 0)) {
-		stamp = uint64(since.UnixMicro()) //nolint:gosec // after 1970
+		stamp = uint64(since.UnixMicro()) // after 1970
 	}
 	samples, code := handle.GetProcessUtilization(stamp)
 	if code == nvml.ERROR_NOT_FOUND {

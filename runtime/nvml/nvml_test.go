@@ -39,7 +39,7 @@ func TestDriverOnLibraryOfTheEnvironment(t *testing.T) {
 func TestDriverOnTheSoftwareGPU(t *testing.T) {
 	library := build(t, "softgpu", "libnvidia-ml.so.1")
 	state := filepath.Join(t.TempDir(), "node")
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDriverOnLibraryOfTheEnvironment$", "-test.v") //nolint:gosec // this test itself
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDriverOnLibraryOfTheEnvironment$", "-test.v") // this test itself
 	cmd.Env = append(os.Environ(), suiteVariable+"="+library, "SOFTGPU_STATE="+state, "SOFTGPU_GPUS=H100,A100-80")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestDriverOnLibraryOfTheEnvironment") {

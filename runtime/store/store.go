@@ -151,8 +151,8 @@ func checkLength(path string, size int64) error {
 		if _, err := f.ReadAt(meta[:], page*pageSize); err != nil {
 			return errdefs.Errorf(errdefs.Corrupt, "damaged: %d bytes, and two pages of %d are the least", size, pageSize)
 		}
-		if page == 0 || binary.NativeEndian.Uint32(meta[offsetPageSize:]) == uint32(pageSize) { //nolint:gosec // was a uint32
-			need = max(need, int64(binary.NativeEndian.Uint64(meta[offsetPages:]))*pageSize) //nolint:gosec // a negative product fails below
+		if page == 0 || binary.NativeEndian.Uint32(meta[offsetPageSize:]) == uint32(pageSize) { // was a uint32
+			need = max(need, int64(binary.NativeEndian.Uint64(meta[offsetPages:]))*pageSize) // a negative product fails below
 		}
 	}
 	if pageSize < 512 || need < 0 || size < need {

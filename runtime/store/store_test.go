@@ -35,18 +35,16 @@ func reopen(t *testing.T, s *Store, dir string) *Store {
 	return open(t, dir)
 }
 
-func uint32p(n uint32) *uint32 { return &n }
-
 func TestEverythingSurvivesAReopen(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	secret := s.Secret()
-	want := Override{Priority: uint32p(2)}
+	want := Override{Priority: new(uint32(2))}
 	for _, err := range []error{
 		s.SetTenant("a", want),
 		s.SetTenant("gone", want),
 		s.SetTenant("gone", Override{}),
-		s.SetClient(7, Override{Weight: uint32p(300)}),
+		s.SetClient(7, Override{Weight: new(uint32(300))}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +59,7 @@ func TestEverythingSurvivesAReopen(t *testing.T) {
 		t.Error(err, diff)
 	}
 	clients, err := s.Clients()
-	if diff := cmp.Diff(map[uint64]Override{7: {Weight: uint32p(300)}}, clients); diff != "" || err != nil {
+	if diff := cmp.Diff(map[uint64]Override{7: {Weight: new(uint32(300))}}, clients); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
 }
@@ -183,7 +181,7 @@ func writeUntilKilled(dir string) int {
 	for {
 		id, err := s.ReserveIDs(1)
 		if err == nil {
-			err = s.SetClient(id, Override{Weight: uint32p(uint32(id))}) //nolint:gosec // small
+			err = s.SetClient(id, Override{Weight: new(uint32(id))}) // small
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -197,7 +195,7 @@ func TestNothingKeptIsLostWhenTheWriterIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	last := uint64(0)
 	for round := range 15 {
-		cmd := exec.Command(os.Args[0]) //nolint:gosec // this test itself
+		cmd := exec.Command(os.Args[0]) // this test itself
 		cmd.Env = append(os.Environ(), writerVariable+"="+dir)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
