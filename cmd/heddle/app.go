@@ -35,20 +35,28 @@ type app struct {
 
 // screen says how much stdout can show. The zero value is a file or a pipe: no limit, no colour.
 type screen struct {
-	tty   bool
-	width int // columns, 0 = unlimited
-	color bool
+	tty    bool
+	width  int // columns, 0 = unlimited
+	height int // lines, 0 = unlimited
+	color  bool
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, environ []string) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ}
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		a.screen = screen{tty: true, color: true}
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			a.screen.width = width
-		}
+		a.measure()
 	}
 	return a
+}
+
+// measure reads the size of the terminal, which may change while a command runs.
+func (a *app) measure() {
+	if f, ok := a.stdout.(*os.File); ok && a.screen.tty {
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+			a.screen.width, a.screen.height = width, height
+		}
+	}
 }
 
 // execute runs one command line and returns the exit code.

@@ -30,6 +30,7 @@ const (
 type fakeDaemon struct {
 	socket string
 	status *heddlev1.StatusResponse
+	stop   func()
 
 	mu      sync.Mutex
 	devices []*heddlev1.Device
@@ -53,6 +54,13 @@ func startFake(t *testing.T, mayChange bool) *fakeDaemon {
 		devices: fakeDevices(),
 		clients: fakeClients(),
 	}
+	d.serve(t, mayChange)
+	return d
+}
+
+// serve answers on the daemon's socket until stop, or the end of the test.
+func (d *fakeDaemon) serve(t *testing.T, mayChange bool) {
+	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "unix", d.socket)
 	if err != nil {
@@ -64,7 +72,12 @@ func startFake(t *testing.T, mayChange bool) *fakeDaemon {
 	})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	t.Cleanup(func() {
+	stopped := false
+	d.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
@@ -73,8 +86,8 @@ func startFake(t *testing.T, mayChange bool) *fakeDaemon {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	})
-	return d
+	}
+	t.Cleanup(d.stop)
 }
 
 // env is the environment of somebody who uses this daemon.

@@ -85,6 +85,7 @@ func (a *app) showClients(clients []*heddlev1.Client, names deviceNames, o *psOp
 	if o.asJSON {
 		return a.printJSONLine(map[string]any{"clients": views})
 	}
+	a.measure()
 	var text strings.Builder
 	if len(views) == 0 {
 		text.WriteString(noClients(o.tenant) + "\n")
@@ -95,8 +96,20 @@ func (a *app) showClients(clients []*heddlev1.Client, names deviceNames, o *psOp
 		_, err := fmt.Fprintln(a.stdout, text.String())
 		return err
 	}
-	_, err := fmt.Fprint(a.stdout, cursorHome+strings.ReplaceAll(text.String(), "\n", clearLine+"\n")+clearBelow)
+	shown := firstLines(text.String(), a.screen.height)
+	_, err := fmt.Fprint(a.stdout, cursorHome+strings.ReplaceAll(shown, "\n", clearLine+"\n")+clearBelow)
 	return err
+}
+
+// firstLines cuts a text to the height of a terminal, where a line too many would scroll the first
+// away. The last line of the terminal stays free for the cursor.
+func firstLines(text string, height int) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	if height < 3 || len(lines) < height {
+		return text
+	}
+	kept := lines[:height-2]
+	return strings.Join(kept, "") + fmt.Sprintf("and %d more\n", len(lines)-len(kept))
 }
 
 func ofTenant(clients []*heddlev1.Client, tenant string) []*heddlev1.Client {
