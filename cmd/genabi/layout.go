@@ -273,7 +273,7 @@ func (r *layoutReader) readType(t dwarf.Type) (ctype, error) {
 // scalars without a fixed width.
 func opaque(t dwarf.Type) (ctype, error) {
 	size := t.Size()
-	switch t.(type) {
+	switch t := t.(type) {
 	case *dwarf.BoolType:
 		return ctype{c: t.String(), size: size, scalar: "bool"}, nil
 	case *dwarf.IntType:
@@ -281,7 +281,13 @@ func opaque(t dwarf.Type) (ctype, error) {
 	case *dwarf.UintType:
 		return ctype{c: t.String(), size: size, scalar: fmt.Sprintf("uint%d", size*8)}, nil
 	case *dwarf.EnumType:
-		return ctype{c: t.String(), size: size, scalar: fmt.Sprintf("uint%d", size*8)}, nil
+		sign := "uint"
+		for _, v := range t.Val {
+			if v.Val < 0 {
+				sign = "int"
+			}
+		}
+		return ctype{c: "enum " + t.EnumName, size: size, scalar: fmt.Sprintf("%s%d", sign, size*8)}, nil
 	case *dwarf.FloatType:
 		return ctype{c: t.String(), size: size, scalar: fmt.Sprintf("float%d", size*8)}, nil
 	case *dwarf.PtrType:
