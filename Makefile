@@ -15,7 +15,9 @@ CFLAGS_STRICT = -std=c11 -Wall -Wextra -Werror -Wshadow -Wconversion -Wvla -Wmis
 	-Wstrict-prototypes -fvisibility=hidden -fno-common
 # The linter is compiled from .tools/go.mod at its first use; GOLANGCI=path uses a binary that is there already.
 GOLANGCI ?= $(GO) tool -modfile=.tools/go.mod golangci-lint
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# One version for all parts: heddle doctor tells when they differ.
+VERSION ?= 0.1.0
+HEDDLE_VERSION = $(VERSION)
 GO_LDFLAGS = -s -w -X main.version=$(VERSION)
 # How long `make fuzz` spends on each target.
 T ?= 30s
@@ -76,11 +78,11 @@ test-c: $(REPORT) ## C tests: plain, sanitizers, clang, musl, arm64 under qemu-u
 	exit $${failed:-0}
 
 .PHONY: integration
-integration: build $(REPORT) ## heddled, real processes, interposer and software GPU together
+integration: build test-client $(REPORT) ## heddled, real processes, interposer and software GPU together
 	@$(REPORT) go "integration" -race -p 1 -timeout 15m ./tests/integration/...
 
 .PHONY: crash
-crash: build $(REPORT) ## 1,000 kills at random points, and failpoints: who was hurt, what was left behind
+crash: build test-client $(REPORT) ## 1,000 kills at random points, and failpoints: who was hurt, what was left behind
 	@HEDDLE_CRASH_KILLS=1000 $(GO) test -race -count=1 -p 1 -timeout 30m -v ./tests/crash/...
 
 .PHONY: fuzz
