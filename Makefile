@@ -5,6 +5,12 @@
 
 .DEFAULT_GOAL := help
 
+# V=1 shows every command.
+ifndef V
+MAKEFLAGS += --silent
+endif
+MAKEFLAGS += --no-print-directory
+
 BUILD ?= build
 GO ?= go
 ifeq ($(origin CC),default)
@@ -45,6 +51,7 @@ build: need-build interpose softgpu play device-probe binaries ## everything: he
 
 .PHONY: binaries
 binaries: ## heddled and heddle (Go)
+	@echo "building heddled and heddle"
 	@mkdir -p $(BUILD)/bin
 	$(GO) build -trimpath -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/bin/heddled ./cmd/heddled
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(GO_LDFLAGS)' -o $(BUILD)/bin/heddle ./cmd/heddle
@@ -60,10 +67,10 @@ demo: build ## an inference service beside a training job, alone / shared / unde
 .PHONY: test
 test: need-test ## every test, Go and C; ends with what passed, what was skipped and why (under 25 minutes on 2 cores)
 	@rm -f $(BUILD)/test/report.jsonl
-	@$(MAKE) --no-print-directory build $(REPORT)
+	@$(MAKE) build $(REPORT)
 	@failed=0; \
 	for part in test-c test-go integration device-check; do \
-		$(MAKE) --no-print-directory $$part || failed=1; \
+		$(MAKE) $$part || failed=1; \
 	done; \
 	$(REPORT) sum && exit $$failed
 
@@ -74,7 +81,7 @@ test-go: build $(REPORT) ## Go tests of single packages, with the race detector
 
 .PHONY: test-c
 test-c: $(REPORT) ## C tests: plain, sanitizers, clang, musl, arm64 under qemu-user
-	@for part in $(C_TESTS); do $(REPORT) run "C, $$part" $(MAKE) --no-print-directory -j$$(nproc) $$part || failed=1; done; \
+	@for part in $(C_TESTS); do $(REPORT) run "C, $$part" $(MAKE) -j$$(nproc) $$part || failed=1; done; \
 	exit $${failed:-0}
 
 .PHONY: integration
