@@ -254,7 +254,7 @@ type VerdictProcess struct {
 	Gate           uint32 // the gate words of all devices or-ed; futex word
 	FailMode       uint32 // enum heddle_fail_mode
 	ClockSource    uint32 // enum heddle_clock_source
-	ClockShift     uint32 // ns = base_ns + ((ticks - base_ticks) * mult >> shift)
+	ClockShift     uint32 // ns = base_ns + ((ticks - base_ticks) * mult >> shift), where the product has 128 bits
 	ClockMult      uint64
 	ClockBaseTicks uint64
 	ClockBaseNs    uint64

@@ -171,7 +171,8 @@ struct heddle_verdict_process {
     HEDDLE_ALIGNED(64) uint32_t gate; /* the gate words of all devices or-ed; futex word */
     uint32_t fail_mode;               /* enum heddle_fail_mode */
     uint32_t clock_source;            /* enum heddle_clock_source */
-    uint32_t clock_shift;             /* ns = base_ns + ((ticks - base_ticks) * mult >> shift) */
+    uint32_t clock_shift; /* ns = base_ns + ((ticks - base_ticks) * mult >> shift), where the
+                             product has 128 bits */
     uint64_t clock_mult;
     uint64_t clock_base_ticks;
     uint64_t clock_base_ns;
