@@ -1,0 +1,176 @@
+#include "gate.h"
+
+#include "arena.h"
+#include "client.h"
+#include "clock.h"
+#include "connect.h"
+#include "futex.h"
+#include "heddle/gate.h"
+#include "log.h"
+#include "peer.h"
+#include "window.h"
+
+/*
+ * No sleep is longer than these, so that a wake-up that never comes (its sender was killed between
+ * the store and the call) costs a moment and nothing more.
+ */
+enum {
+    PEER_WAIT_MAX_NS = 5 * 1000 * 1000,
+    CLOSED_WAIT_MAX_NS = 100 * 1000 * 1000,
+};
+
+/* The peers that hold a launch can be many; slots[i] is the slot of peers[i]. */
+struct view {
+    struct heddle_gate_input input;
+    struct heddle_gate_answer answer;
+    uint32_t count;
+    uint32_t slots[HEDDLE_PEERS_MAX];
+    struct heddle_gate_peer peers[HEDDLE_PEERS_MAX];
+};
+
+static const struct heddle_verdict_device *verdict_of(uint32_t device) {
+    return &heddle_verdict()->devices[device];
+}
+
+uint32_t heddle_gate_word(uint32_t device) {
+    const uint32_t gate = heddle_load_acquire32(&verdict_of(device)->gate);
+    const uint32_t mode = heddle_load_relaxed32(&heddle_verdict()->process.fail_mode);
+
+    if (!heddle_connect_alive() && mode != HEDDLE_FAIL_CLOSED) {
+        return gate & HEDDLE_GATE_KNOWN & ~(uint32_t)HEDDLE_GATE_CLOSED;
+    }
+    return gate;
+}
+
+static void read_peers(uint32_t device, struct view *view) {
+    const struct heddle_verdict_device *verdict = verdict_of(device);
+
+    view->count = 0;
+    for (uint32_t word = 0; word < HEDDLE_PEER_WORDS; word++) {
+        const uint64_t corun = heddle_load_relaxed64(&verdict->corun[word]);
+        uint64_t yields = heddle_load_relaxed64(&verdict->yields[word]);
+
+        while (yields != 0) {
+            const uint32_t bit = (uint32_t)__builtin_ctzll(yields);
+            struct heddle_gate_peer *peer = &view->peers[view->count];
+
+            view->slots[view->count] = word * 64 + bit;
+            heddle_peer_read(word * 64 + bit, peer);
+            peer->corun = (corun >> bit & 1U) != 0;
+            view->count++;
+            yields &= yields - 1;
+        }
+    }
+}
+
+static void decide(uint32_t device, struct view *view) {
+    const struct heddle_verdict_device *verdict = verdict_of(device);
+    struct heddle_gate_input *input = &view->input;
+
+    input->gate = heddle_gate_word(device);
+    input->estimate_ns = heddle_load_relaxed64(&verdict->estimate_ns);
+    input->window_ns = heddle_load_relaxed64(&verdict->window_ns);
+    input->quiet_ns = heddle_load_relaxed64(&verdict->quiet_ns);
+    input->max_hold_ns = heddle_load_relaxed64(&verdict->max_hold_ns);
+    input->margin_ppm = heddle_load_relaxed32(&verdict->margin_ppm);
+    input->has_token = 0;
+    input->outstanding_ns =
+        (input->gate & HEDDLE_GATE_WINDOW) != 0 ? heddle_window_outstanding(device) : 0;
+    view->count = 0;
+    if ((input->gate & HEDDLE_GATE_YIELD) != 0) {
+        read_peers(device, view);
+    }
+    input->now_ns = heddle_clock_now();
+    heddle_gate_decide(input, view->peers, view->count, &view->answer);
+}
+
+static bool is_open(const struct view *view) {
+    return view->answer.result == HEDDLE_GATE_OPEN || view->answer.result == HEDDLE_GATE_OVERRUN;
+}
+
+static uint64_t until(const struct view *view, uint64_t longest) {
+    const uint64_t now = view->input.now_ns;
+    const uint64_t retry = view->answer.retry_ns;
+
+    return retry <= now ? 0 : heddle_gate_clamp(retry - now, longest);
+}
+
+/* Says that it sleeps, looks again, and only then sleeps on the holder's doorbell. */
+static void wait_for_peer(uint32_t device, struct view *view) {
+    const uint32_t slot = view->slots[view->answer.peer];
+    const uint32_t *doorbell = heddle_peer_doorbell(slot);
+    uint32_t value = 0;
+
+    heddle_arena_sleep(device);
+    value = heddle_load_acquire32(doorbell);
+    heddle_fence_seq_cst();
+    decide(device, view);
+    if (view->answer.result == HEDDLE_GATE_HELD_PEER && view->slots[view->answer.peer] == slot) {
+        heddle_futex_wait(doorbell, value, until(view, PEER_WAIT_MAX_NS));
+    }
+    heddle_arena_rise(device);
+    if (!heddle_connect_alive()) {
+        heddle_peer_probe(slot);
+    }
+}
+
+static void wait_once(uint32_t device, struct view *view) {
+    switch (view->answer.result) {
+    case HEDDLE_GATE_HELD_CLOSED:
+        heddle_futex_wait(&verdict_of(device)->gate, view->input.gate, CLOSED_WAIT_MAX_NS);
+        break;
+    case HEDDLE_GATE_HELD_WINDOW:
+        heddle_window_wait(device);
+        break;
+    default:
+        wait_for_peer(device, view);
+        break;
+    }
+}
+
+static uint32_t waiting[HEDDLE_DEVICES_MAX];
+
+static void begin_hold(uint32_t device, uint64_t now) {
+    struct heddle_client_device *self = &heddle_client()->devices[device];
+
+    if (heddle_add_seq_cst32(&waiting[device], 1) == 1) {
+        heddle_store_relaxed64(&self->held_since_ns, now);
+    }
+    heddle_add_seq_cst64(&self->holds, 1);
+}
+
+static void end_hold(uint32_t device, const struct view *view) {
+    struct heddle_client_device *self = &heddle_client()->devices[device];
+    const uint64_t since = view->input.held_since_ns;
+    const uint64_t now = view->input.now_ns;
+
+    heddle_add_seq_cst64(&self->held_ns, now > since ? now - since : 0);
+    if (heddle_add_seq_cst32(&waiting[device], (uint32_t)-1) == 0) {
+        heddle_store_relaxed64(&self->held_since_ns, 0);
+    }
+    if (view->answer.result == HEDDLE_GATE_OVERRUN &&
+        heddle_add_seq_cst64(&self->overruns, 1) == 1) {
+        heddle_log(HEDDLE_LOG_WARN, "a launch was held for its longest time and went on");
+    }
+}
+
+void heddle_gate_pass(uint32_t device, uint32_t gate) {
+    struct view view;
+
+    if ((gate & ~(uint32_t)HEDDLE_GATE_PUBLISH) == 0) {
+        return; /* nothing bounds this client, others watch it */
+    }
+    view.input.held_since_ns = 0;
+    view.input.reserved = 0;
+    decide(device, &view);
+    if (is_open(&view)) {
+        return;
+    }
+    view.input.held_since_ns = view.input.now_ns;
+    begin_hold(device, view.input.now_ns);
+    do {
+        wait_once(device, &view);
+        decide(device, &view);
+    } while (!is_open(&view));
+    end_hold(device, &view);
+}

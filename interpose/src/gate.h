@@ -1,0 +1,13 @@
+/* Waiting at the gate, in the caller's own thread. */
+#ifndef HEDDLE_GATE_WAIT_H
+#define HEDDLE_GATE_WAIT_H
+
+#include <stdint.h>
+
+/* The gate word of a device slot, as it counts now: without a daemon the fail mode is applied. */
+uint32_t heddle_gate_word(uint32_t device);
+
+/* Returns when the launch may go on. */
+void heddle_gate_pass(uint32_t device, uint32_t gate);
+
+#endif /* HEDDLE_GATE_WAIT_H */

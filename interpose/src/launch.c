@@ -1,0 +1,86 @@
+#include "launch.h"
+
+#include "capture.h"
+#include "connect.h"
+#include "device.h"
+#include "driver.h"
+#include "gate.h"
+#include "graph_memory.h"
+#include "stream.h"
+#include "thread.h"
+#include "window.h"
+
+/* Known to the trampolines. */
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_thread, counter) == 0);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_verdict_segment, process.gate) == 64);
+
+/* A plain load and store: exact while one thread launches, and cheap when others only count on it. */
+static void count_up(uint64_t *counter) {
+    heddle_store_relaxed64(counter, heddle_load_relaxed64(counter) + 1);
+}
+
+static void count(const struct heddle_launch *launch) {
+    struct heddle_client_segment *client = heddle_client();
+    struct heddle_client_device *device = &client->devices[launch->device];
+
+    count_up(&client->process.driver_launches);
+    count_up(&device->launches);
+    if (launch->graph) {
+        count_up(&device->graph_launches);
+    }
+}
+
+/*
+ * A driver may call its own exports through the dynamic linker and so come back to us inside a
+ * launch that has had its turn. Such a call is not a launch of the program.
+ */
+static bool nested(void) {
+    return heddle_thread.depth++ > 0;
+}
+
+void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_thread, bool graph) {
+    *launch = (struct heddle_launch){
+        .handle = stream, .per_thread = per_thread, .graph = graph, .device = HEDDLE_DEVICE_NONE};
+    if (nested()) {
+        return;
+    }
+    heddle_connect_ensure();
+    heddle_thread_count();
+    if (heddle_load_relaxed32(&heddle_verdict()->process.gate) == 0 && heddle_device_count() != 0) {
+        return;
+    }
+    launch->device = heddle_device_current();
+    if (launch->device == HEDDLE_DEVICE_NONE || heddle_capture_covers(stream, per_thread)) {
+        return;
+    }
+    launch->gate = heddle_gate_word((uint32_t)launch->device);
+    if (launch->gate == 0) {
+        return;
+    }
+    count(launch);
+    if (heddle_capture_open()) {
+        launch->gate &= HEDDLE_GATE_PUBLISH; /* a process that captures is not held */
+    }
+    heddle_gate_pass((uint32_t)launch->device, launch->gate);
+    launch->stream = heddle_stream_obtain(stream, per_thread, (uint32_t)launch->device);
+    if (launch->stream != NULL) {
+        heddle_stream_dirty(launch->stream);
+    }
+}
+
+void heddle_launch_leave(struct heddle_launch *launch, int result) {
+    heddle_thread.depth--;
+    if (launch->stream == NULL) {
+        return;
+    }
+    heddle_stream_dirty(launch->stream);
+    if (launch->graph) {
+        heddle_graph_memory_refresh();
+    }
+    if ((launch->gate & HEDDLE_GATE_WINDOW) != 0 && result == HEDDLE_CUDA_SUCCESS) {
+        const struct heddle_verdict_device *verdict = &heddle_verdict()->devices[launch->device];
+
+        heddle_window_add((uint32_t)launch->device, launch->handle, launch->per_thread,
+                          heddle_load_relaxed64(&verdict->estimate_ns));
+    }
+}

@@ -1,0 +1,111 @@
+#include "peer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client.h"
+
+/*
+ * Address space for every peer slot, for good. A slot without a peer reads as zeroes: idle since
+ * ever. So a launch that still looks at a peer that is being removed sees it quiet, and nothing
+ * dangles.
+ */
+enum {
+    STRIDE = (sizeof(struct heddle_client_segment) + HEDDLE_PAGE_MAX - 1) / HEDDLE_PAGE_MAX *
+             HEDDLE_PAGE_MAX,
+};
+
+static union {
+    HEDDLE_ALIGNED(HEDDLE_PAGE_MAX) uint8_t bytes[STRIDE];
+    struct heddle_client_segment segment;
+} peers[HEDDLE_PEERS_MAX];
+
+static struct {
+    uint32_t device; /* slot in the peer's own segment */
+    uint32_t dead;
+    int file; /* descriptor + 1, 0 = none; kept for the probe */
+} info[HEDDLE_PEERS_MAX];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards file */
+
+bool heddle_peer_add(const struct heddle_msg_peer *message, int descriptor) {
+    const uint32_t slot = message->slot;
+
+    if (slot >= HEDDLE_PEERS_MAX || message->peer_slot >= HEDDLE_DEVICES_MAX ||
+        !heddle_client_sealed(descriptor, sizeof(struct heddle_client_segment))) {
+        return false;
+    }
+    heddle_peer_remove(slot);
+    heddle_store_release32(&info[slot].device, message->peer_slot);
+    if (mmap(&peers[slot], sizeof(struct heddle_client_segment), PROT_READ, MAP_SHARED | MAP_FIXED,
+             descriptor, 0) == MAP_FAILED) {
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    info[slot].file = descriptor + 1;
+    pthread_mutex_unlock(&lock);
+    heddle_store_release32(&info[slot].dead, 0);
+    return true;
+}
+
+void heddle_peer_remove(uint32_t slot) {
+    int file = 0;
+
+    if (slot >= HEDDLE_PEERS_MAX) {
+        return;
+    }
+    heddle_store_release32(&info[slot].dead, 1);
+    pthread_mutex_lock(&lock);
+    file = info[slot].file;
+    info[slot].file = 0;
+    pthread_mutex_unlock(&lock);
+    if (file != 0) {
+        (void)mmap(&peers[slot], STRIDE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        close(file - 1);
+    }
+}
+
+void heddle_peer_forget_all(void) {
+    for (uint32_t slot = 0; slot < HEDDLE_PEERS_MAX; slot++) {
+        heddle_peer_remove(slot);
+    }
+}
+
+/* In the child of a fork, where somebody may have held the lock. */
+void heddle_peer_reset(void) {
+    pthread_mutex_init(&lock, NULL);
+    heddle_peer_forget_all();
+}
+
+static const struct heddle_client_device *device_of(uint32_t slot) {
+    return &peers[slot].segment.devices[heddle_load_acquire32(&info[slot].device)];
+}
+
+void heddle_peer_read(uint32_t slot, struct heddle_gate_peer *peer) {
+    const struct heddle_client_device *device = device_of(slot);
+
+    *peer = (struct heddle_gate_peer){0};
+    if (heddle_load_acquire32(&info[slot].dead) == 0) {
+        peer->busy = __atomic_load_n(&device->busy_streams, __ATOMIC_SEQ_CST);
+        peer->idle_since_ns = heddle_load_relaxed64(&device->idle_since_ns);
+        peer->next_launch_ns = heddle_load_relaxed64(&device->next_launch_ns);
+    }
+}
+
+const uint32_t *heddle_peer_doorbell(uint32_t slot) {
+    return &device_of(slot)->doorbell;
+}
+
+void heddle_peer_probe(uint32_t slot) {
+    struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    int file = 0;
+
+    pthread_mutex_lock(&lock);
+    file = info[slot].file;
+    if (file != 0 && fcntl(file - 1, F_GETLK, &held) == 0 && held.l_type == F_UNLCK) {
+        heddle_store_release32(&info[slot].dead, 1);
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,73 @@
+#include "thread.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "stream.h"
+
+enum { SHARED = HEDDLE_THREADS_MAX - 1 };
+
+__thread struct heddle_thread heddle_thread;
+
+static uint64_t taken; /* bit n: counter n has an owner; the last counter is nobody's */
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static bool key_made;
+
+/* A counter goes on where its last owner stopped: the daemon reads sums. */
+static void leave(void *value) {
+    const uint64_t bit = (uint64_t)1 << ((uintptr_t)value - 1);
+
+    heddle_stream_forget_thread();
+    heddle_thread.counter = NULL;
+    heddle_thread.registered = false;
+    __atomic_and_fetch(&taken, ~bit, __ATOMIC_SEQ_CST);
+}
+
+static void make_key(void) {
+    key_made = pthread_key_create(&key, leave) == 0;
+}
+
+/* Without a key nobody would give the counter back, so the thread shares. */
+static int take(void) {
+    uint64_t old = __atomic_load_n(&taken, __ATOMIC_RELAXED);
+    int slot = 0;
+
+    pthread_once(&key_once, make_key);
+    if (!key_made) {
+        return SHARED;
+    }
+    do {
+        slot = ~old == 0 ? SHARED : __builtin_ctzll(~old);
+        if (slot >= SHARED) {
+            return SHARED;
+        }
+    } while (!heddle_cas_seq_cst64(&taken, &old, old | (uint64_t)1 << slot));
+    pthread_setspecific(key, (void *)((uintptr_t)slot + 1));
+    return slot;
+}
+
+void heddle_thread_count(void) {
+    struct heddle_thread *self = &heddle_thread;
+
+    if (!self->registered) {
+        const int slot = take();
+
+        self->registered = true;
+        self->shared = slot == SHARED;
+        self->counter = self->shared ? NULL : &heddle_client()->threads[slot].launches;
+    }
+    if (self->shared) {
+        heddle_add_seq_cst64(&heddle_client()->threads[SHARED].launches, 1);
+    } else {
+        heddle_store_relaxed64(self->counter, heddle_load_relaxed64(self->counter) + 1);
+    }
+}
+
+void heddle_thread_reset(void) {
+    taken = 0;
+    memset(&heddle_thread, 0, sizeof(heddle_thread));
+    if (key_made) {
+        pthread_setspecific(key, NULL);
+    }
+}

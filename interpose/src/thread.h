@@ -1,0 +1,32 @@
+/* What a thread of the program knows about itself. */
+#ifndef HEDDLE_THREAD_H
+#define HEDDLE_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client.h"
+
+struct heddle_stream;
+
+struct heddle_thread {
+    uint64_t *counter; /* NULL: not registered yet, or shares the last counter */
+    uint32_t depth;    /* above 0: inside a call of the driver that we made */
+    bool shared;       /* shares the last counter */
+    bool registered;
+    bool device_known; /* device holds the slot of the current context */
+    int32_t device;
+    uint64_t stream_key; /* the stream of the last launch and its entry */
+    struct heddle_stream *stream;
+};
+
+/* The TLS model is a compiler flag: initial-exec, but for C libraries that cannot load that late. */
+extern __thread struct heddle_thread heddle_thread;
+
+/* Counts a launch in the slow path, giving the thread a counter if it has none. */
+void heddle_thread_count(void);
+
+/* In the child of a fork: only the calling thread is left, and it starts afresh. */
+void heddle_thread_reset(void);
+
+#endif /* HEDDLE_THREAD_H */

@@ -1,0 +1,160 @@
+#include "window.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "client.h"
+#include "device.h"
+#include "driver.h"
+#include "symbols.h"
+
+enum { EVENTS = 64, POLL_MIN_NS = 20 * 1000, POLL_MAX_NS = 1000 * 1000 };
+
+typedef heddle_result (*event_create)(void **, unsigned);
+typedef heddle_result (*event_record)(void *, void *);
+typedef heddle_result (*event_call)(void *);
+typedef heddle_result (*exchange_mode)(int *);
+
+struct event {
+    void *handle;
+    void *context;
+    uint64_t estimate_ns;
+};
+
+/* A ring of launches in the order they were made, each with the event behind it. */
+struct window {
+    pthread_mutex_t lock;
+    uint32_t first; /* oldest not known to be complete */
+    uint32_t count;
+    uint64_t outstanding_ns;
+    struct event events[EVENTS];
+};
+
+static struct window windows[HEDDLE_DEVICES_MAX];
+
+/*
+ * While any thread captures in global mode a call of ours about events would spoil its capture.
+ * Relaxed mode says that this thread knows what it does; it is put back at once.
+ */
+static int swap_mode(int mode) {
+    (void)HEDDLE_DRIVER(exchange_mode, cuThreadExchangeStreamCaptureMode)(&mode);
+    return mode;
+}
+
+static void take_oldest(struct window *window) {
+    const struct event *oldest = &window->events[window->first];
+
+    window->outstanding_ns -= oldest->estimate_ns;
+    window->first = (window->first + 1) % EVENTS;
+    window->count--;
+}
+
+/* An event that fails for another reason than time is as good as complete: its work is lost. */
+static void collect(struct window *window) {
+    const int mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+
+    while (window->count > 0) {
+        void *handle = window->events[window->first].handle;
+
+        if (handle != NULL &&
+            HEDDLE_DRIVER(event_call, cuEventQuery)(handle) == HEDDLE_CUDA_NOT_READY) {
+            break;
+        }
+        take_oldest(window);
+    }
+    (void)swap_mode(mode);
+}
+
+uint64_t heddle_window_outstanding(uint32_t device) {
+    struct window *window = &windows[device];
+    uint64_t outstanding = 0;
+
+    pthread_mutex_lock(&window->lock);
+    collect(window);
+    outstanding = window->outstanding_ns;
+    pthread_mutex_unlock(&window->lock);
+    return outstanding;
+}
+
+/* The event belongs to one context; the slot gets another if the program moved on to another. */
+static bool prepare(struct event *event, void *context) {
+    if (event->handle != NULL && event->context == context) {
+        return true;
+    }
+    if (event->handle != NULL) {
+        (void)HEDDLE_DRIVER(event_call, cuEventDestroy_v2)(event->handle);
+        event->handle = NULL;
+    }
+    event->context = context;
+    return HEDDLE_DRIVER(event_create, cuEventCreate)(
+               &event->handle, HEDDLE_EVENT_DISABLE_TIMING) == HEDDLE_CUDA_SUCCESS;
+}
+
+static bool record(void *event, void *stream, bool per_thread) {
+    const heddle_result result =
+        per_thread ? HEDDLE_DRIVER(event_record, cuEventRecord_ptsz)(event, stream)
+                   : HEDDLE_DRIVER(event_record, cuEventRecord)(event, stream);
+
+    return result == HEDDLE_CUDA_SUCCESS;
+}
+
+void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns) {
+    struct window *window = &windows[device];
+    void *context = heddle_device_context();
+    struct event *event = NULL;
+    int mode = 0;
+
+    pthread_mutex_lock(&window->lock);
+    if (window->count == EVENTS) {
+        collect(window);
+    }
+    if (window->count == EVENTS) {
+        take_oldest(window); /* far beyond any window: the newest 64 are bound enough */
+    }
+    event = &window->events[(window->first + window->count) % EVENTS];
+    mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+    if (prepare(event, context) && record(event->handle, stream, per_thread)) {
+        event->estimate_ns = estimate_ns;
+        window->outstanding_ns += estimate_ns;
+        window->count++;
+    }
+    (void)swap_mode(mode);
+    pthread_mutex_unlock(&window->lock);
+}
+
+/*
+ * Asking now and then rather than waiting for the oldest event: that one may stand behind a wait
+ * that only this thread can end, and then the gate's longest hold must end ours.
+ */
+void heddle_window_wait(uint32_t device) {
+    uint64_t pause = heddle_load_relaxed64(&heddle_verdict()->devices[device].window_ns) / 8;
+    struct timespec time = {0};
+
+    pause = pause < POLL_MIN_NS ? POLL_MIN_NS : pause;
+    pause = pause > POLL_MAX_NS ? POLL_MAX_NS : pause;
+    time.tv_nsec = (long)pause;
+    (void)nanosleep(&time, NULL);
+}
+
+void heddle_window_forget_context(const void *context) {
+    for (uint32_t device = 0; device < HEDDLE_DEVICES_MAX; device++) {
+        struct window *window = &windows[device];
+
+        pthread_mutex_lock(&window->lock);
+        for (uint32_t i = 0; i < EVENTS; i++) {
+            if (window->events[i].context == context) {
+                window->events[i].handle = NULL;
+                window->events[i].context = NULL;
+            }
+        }
+        pthread_mutex_unlock(&window->lock);
+    }
+}
+
+void heddle_window_reset(void) {
+    memset(windows, 0, sizeof(windows));
+    for (uint32_t i = 0; i < HEDDLE_DEVICES_MAX; i++) {
+        pthread_mutex_init(&windows[i].lock, NULL);
+    }
+}
