@@ -26,11 +26,11 @@ func checkInterposerFile(_ context.Context, x *examination) finding {
 	if err != nil {
 		return fail("install the package again", "%v", err)
 	}
+	x.interposer = path
 	// Programs run what is in this file with their own rights.
 	if info.Mode().Perm()&0o022 != 0 {
 		return warn("chmod go-w "+path, "%s can be changed by others (mode %04o)", path, info.Mode().Perm())
 	}
-	x.interposer = path
 	return ok("%s (SONAME %s)", path, driverSoname)
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -144,11 +145,44 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 func (a *app) printFinding(f finding, colors palette) error {
 	tones := map[grade]tone{gradeOK: toneGood, gradeWarn: toneWarn, gradeFail: toneBad, gradeSkip: toneDim}
 	mark := colors.paint(tones[f.Status], string(f.Status)) + strings.Repeat(" ", 4-len(f.Status))
-	_, err := fmt.Fprintf(a.stdout, "%s  %-21s  %s\n", mark, f.Title, f.Found)
+	width := a.width(false)
+	_, err := fmt.Fprintf(a.stdout, "%s  %-*s  %s\n", mark, findingIndent-8, f.Title, wrap(f.Found, width, findingIndent))
 	if err == nil && f.Mend != "" {
-		_, err = fmt.Fprintf(a.stdout, "%s%s\n", strings.Repeat(" ", 29), "-> "+f.Mend)
+		const arrow = "-> "
+		_, err = fmt.Fprintf(a.stdout, "%s%s%s\n", strings.Repeat(" ", findingIndent), arrow,
+			wrap(f.Mend, width, findingIndent+len(arrow)))
 	}
 	return err
+}
+
+// findingIndent is the column in which what was found begins.
+const findingIndent = 29
+
+// wrap breaks a text at blanks so that it fits between an indent and the width of the terminal,
+// 0 being no limit. A word that is too long stays whole: it is a path to be copied.
+func wrap(text string, width, indent int) string {
+	const least = 20 // narrower is no help to a reader
+	room := max(width-indent, least)
+	if width == 0 {
+		return text
+	}
+	var out strings.Builder
+	used := 0
+	for word := range strings.FieldsSeq(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case used == 0:
+		case used+1+n > room:
+			out.WriteString("\n" + strings.Repeat(" ", indent))
+			used = 0
+		default:
+			out.WriteByte(' ')
+			used++
+		}
+		out.WriteString(word)
+		used += n
+	}
+	return out.String()
 }
 
 func summary(failed, warnings int) string {

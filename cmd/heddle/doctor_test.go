@@ -255,3 +255,19 @@ func TestFindProcessByItsProgram(t *testing.T) {
 		t.Errorf("found %d, want none", pid)
 	}
 }
+
+func TestWrapKeepsWordsWhole(t *testing.T) {
+	tests := []struct {
+		width, indent int
+		want          string
+	}{
+		{0, 2, "one two three /a/long/path/of/thirty/letters four"},
+		{24, 2, "one two three\n  /a/long/path/of/thirty/letters\n  four"},
+		{80, 2, "one two three /a/long/path/of/thirty/letters four"},
+	}
+	for _, tt := range tests {
+		if got := wrap(tests[0].want, tt.width, tt.indent); got != tt.want {
+			t.Errorf("width %d: %q, want %q", tt.width, got, tt.want)
+		}
+	}
+}

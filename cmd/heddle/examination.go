@@ -88,9 +88,9 @@ func (x *examination) startProbe(ctx context.Context) (*probeChild, error) {
 	c := &probeChild{probe: probe, cancel: cancel, report: map[string]string{}}
 	c.name = fmt.Sprintf("heddle-doctor-%d", os.Getpid())
 	o := runOptions{name: c.name}
-	var n *node
+	var n node
 	if x.status != nil {
-		n = &node{attachSocket: x.status.GetAttachSocket()}
+		n = node{answered: true, attachSocket: x.status.GetAttachSocket()}
 	}
 	c.cmd = exec.CommandContext(ctx, path)
 	if c.cmd.Env, err = o.environment(x.app.environ, x.interposer, n, x.app.socketSet); err != nil {

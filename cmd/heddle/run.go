@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -18,6 +20,8 @@ import (
 const (
 	// A program must not wait long for a daemon that hangs; the interposer attaches by itself later.
 	runProbeLimit = time.Second
+	// Where the interposer attaches when nobody says otherwise.
+	defaultAttachSocket = "/run/heddle/attach/attach.sock"
 	// The attach message has room for 64 bytes with the closing NUL.
 	nameBytesMax = 63
 )
@@ -122,35 +126,69 @@ func (o *runOptions) check() error {
 	return nil
 }
 
-// node is what heddled said about itself; nil when it is not reachable.
+// node is what heddled said about itself; nothing when it is not reachable.
 type node struct {
+	answered     bool
 	attachSocket string
 	devices      []*heddlev1.Device
 }
 
 // askNode asks heddled for what the program's environment needs.
-func (a *app) askNode(ctx context.Context, o *runOptions) (*node, error) {
+func (a *app) askNode(ctx context.Context, o *runOptions) (node, error) {
 	var n node
 	err := a.callWithin(ctx, min(a.timeout, runProbeLimit), func(ctx context.Context, conn *api.Conn) error {
 		status, err := conn.Status(ctx)
 		if err != nil {
 			return err
 		}
-		n.attachSocket = status.GetAttachSocket()
+		n.answered, n.attachSocket = true, status.GetAttachSocket()
 		if len(o.devices) > 0 {
 			n.devices, err = conn.Devices(ctx)
 		}
 		return err
 	})
+	if err == nil {
+		err = a.mayAttach(n.attachSocket)
+	} else if exitCode(err) == exitUnreachable && a.attachAnswers() {
+		// Inside a container only the attach socket is there, and it is the one that matters.
+		return node{}, nil
+	}
 	switch {
 	case err == nil:
-		return &n, nil
+		return n, nil
 	case exitCode(err) != exitUnreachable || o.require:
-		return nil, err
+		return node{}, err
 	default:
-		a.warn("run", err.Error()+"; the program runs unscheduled until it is")
-		return nil, nil //nolint:nilnil // no node is a valid answer, see the type
+		a.warn("run", err.Error()+"; the program runs unscheduled until that is mended")
+		return n, nil
 	}
+}
+
+// mayAttach says whether programs of this user can connect to the attach socket of a heddled that
+// answers.
+func (a *app) mayAttach(socket string) error {
+	const write = 0x2 // W_OK
+	if own := a.getenv("HEDDLE_SOCKET"); own != "" && !a.socketSet {
+		socket = own
+	}
+	if err := syscall.Access(socket, write); socket != "" && err != nil {
+		return unreachablef("attach socket %s: %s", socket, plainErrno(err))
+	}
+	return nil
+}
+
+// attachAnswers says whether somebody listens at the attach socket that the program will use.
+func (a *app) attachAnswers() bool {
+	socket := a.getenv("HEDDLE_SOCKET")
+	if socket == "" {
+		socket = defaultAttachSocket
+	}
+	conn, err := net.DialTimeout("unix", socket, runProbeLimit)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 func (a *app) warn(command, text string) {
@@ -170,7 +208,7 @@ func (a *app) runWarnings(program string) []string {
 }
 
 // environment is the program's: the caller's, with the interposer in front and the wishes in it.
-func (o *runOptions) environment(env []string, interposer string, n *node, socketChosen bool) ([]string, error) {
+func (o *runOptions) environment(env []string, interposer string, n node, socketChosen bool) ([]string, error) {
 	env = interpose(env, interposer)
 	if o.class.set {
 		env = setEnv(env, "HEDDLE_PRIORITY", strconv.FormatUint(uint64(o.class.number), 10))
@@ -181,7 +219,7 @@ func (o *runOptions) environment(env []string, interposer string, n *node, socke
 	if o.name != "" {
 		env = setEnv(env, "HEDDLE_NAME", o.name)
 	}
-	if n != nil && n.attachSocket != "" {
+	if n.answered && n.attachSocket != "" {
 		// The daemon that answers here is the one to attach to, unless the caller knows better.
 		if _, set := lookupEnv(env, "HEDDLE_SOCKET"); !set || socketChosen {
 			env = setEnv(env, "HEDDLE_SOCKET", n.attachSocket)
@@ -192,13 +230,13 @@ func (o *runOptions) environment(env []string, interposer string, n *node, socke
 
 // visibleDevices narrows what the program sees. UUIDs mean the same to everybody; an index means
 // NVML's only when CUDA is told to count in that order.
-func (o *runOptions) visibleDevices(env []string, n *node) ([]string, error) {
+func (o *runOptions) visibleDevices(env []string, n node) ([]string, error) {
 	if len(o.devices) == 0 {
 		return env, nil
 	}
 	visible := make([]string, 0, len(o.devices))
 	for _, device := range o.devices {
-		if n != nil {
+		if n.answered {
 			uuid, err := resolveDevice(n.devices, device)
 			if err != nil {
 				return nil, err
@@ -207,7 +245,7 @@ func (o *runOptions) visibleDevices(env []string, n *node) ([]string, error) {
 		}
 		visible = append(visible, device)
 	}
-	if n == nil {
+	if !n.answered {
 		env = setEnv(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 	}
 	return setEnv(env, "CUDA_VISIBLE_DEVICES", strings.Join(visible, ",")), nil

@@ -69,6 +69,7 @@ const printEnvironment = `echo "$LD_PRELOAD|$LD_LIBRARY_PATH|$HEDDLE_PRIORITY|$H
 func TestRunPreparesTheEnvironment(t *testing.T) {
 	d := startFake(t, true)
 	attach := d.status.GetAttachSocket()
+	leaveSocket(t, attach)
 	lib := buildLibrary(t, "int heddle_test_library;")
 	dir := filepath.Dir(lib)
 	tests := []struct {
@@ -90,7 +91,7 @@ func TestRunPreparesTheEnvironment(t *testing.T) {
 			"wishes become hints", nil, []string{"-p", "low", "-w", "30", "-n", "my job"},
 			lib + "|" + dir + "|7|30|my job|" + attach + "||",
 		},
-		{"the caller's attach socket counts", []string{"HEDDLE_SOCKET=/x"}, nil, lib + "|" + dir + "||||/x||"},
+		{"the caller's attach socket counts", []string{"HEDDLE_SOCKET=" + d.socket}, nil, lib + "|" + dir + "||||" + d.socket + "||"},
 		{
 			"but not against a daemon named by flag", []string{"HEDDLE_SOCKET=/x"}, []string{"--socket", d.socket},
 			lib + "|" + dir + "||||" + attach + "||",
@@ -121,6 +122,7 @@ func TestRunPreparesTheEnvironment(t *testing.T) {
 
 func TestRunPassesExitCodesAndSignals(t *testing.T) {
 	d := startFake(t, true)
+	leaveSocket(t, d.status.GetAttachSocket())
 	dir := shortTempDir(t)
 	script := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -163,7 +165,9 @@ func TestRunPassesExitCodesAndSignals(t *testing.T) {
 
 func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
 	lib := buildLibrary(t, "int heddle_test_library;")
-	env := []string{"PATH=" + os.Getenv("PATH"), "HEDDLE_API=/nonexistent/api.sock", "HEDDLE_INTERPOSER=" + lib}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HEDDLE_API=/nonexistent/api.sock", "HEDDLE_SOCKET=/nonexistent/attach.sock", "HEDDLE_INTERPOSER=" + lib}
+	attach := filepath.Join(shortTempDir(t), "attach.sock")
+	listenMute(t, attach)
 	const reason = "no heddled at /nonexistent/api.sock: no such socket; start heddled, or name its API socket"
 	tests := []struct {
 		name string
@@ -172,7 +176,7 @@ func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
 	}{
 		{
 			"it warns and goes on", []string{"run", "--", "echo", "ran"},
-			result{stdout: "ran\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until it is\n"},
+			result{stdout: "ran\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until that is mended\n"},
 		},
 		{
 			"a required daemon", []string{"run", "--require", "--", "echo", "ran"},
@@ -180,9 +184,23 @@ func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
 		},
 		{
 			"an index keeps its meaning", []string{"run", "-d", "1", "--", "sh", "-c", `echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"`},
-			result{stdout: "1 PCI_BUS_ID\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until it is\n"},
+			result{stdout: "1 PCI_BUS_ID\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until that is mended\n"},
 		},
 	}
+	t.Run("only the attach socket is there, as in a container", func(t *testing.T) {
+		got := finish(t, heddleProcess(t, setEnv(env, "HEDDLE_SOCKET", attach), "run", "--require", "--", "sh", "-c", `echo "$HEDDLE_SOCKET"`))
+		if diff := cmp.Diff(result{stdout: attach + "\n"}, got, cmp.AllowUnexported(result{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("only the attach socket is missing", func(t *testing.T) {
+		d := startFake(t, true)
+		got := finish(t, heddleProcess(t, d.env("HEDDLE_INTERPOSER="+lib), "run", "--require", "--", "true"))
+		want := result{stderr: "heddle run: attach socket " + d.status.GetAttachSocket() + ": no such file or directory\n", code: exitUnreachable}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, finish(t, heddleProcess(t, env, tt.args...)), cmp.AllowUnexported(result{})); diff != "" {
@@ -194,6 +212,7 @@ func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
 
 func TestRunSaysWhenTheInterposerIsOff(t *testing.T) {
 	d := startFake(t, true)
+	leaveSocket(t, d.status.GetAttachSocket())
 	env := d.env("HEDDLE_DISABLE=1", "HEDDLE_INTERPOSER="+buildLibrary(t, "int heddle_test_library;"))
 	got := finish(t, heddleProcess(t, env, "run", "--", "echo", "ran"))
 	want := result{stdout: "ran\n", stderr: "heddle run: warning: HEDDLE_DISABLE=1 is set; the program runs unscheduled\n"}
@@ -209,6 +228,7 @@ func TestRunSaysWhenTheInterposerIsOff(t *testing.T) {
 // TestRunIsTheProgram checks that nothing of heddle is left: one process, its limits and its terminal.
 func TestRunIsTheProgram(t *testing.T) {
 	d := startFake(t, true)
+	leaveSocket(t, d.status.GetAttachSocket())
 	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, "int heddle_test_library;"))
 	cmd := heddleProcess(t, env, "run", "--", "sh", "-c", "echo $$; ulimit -S -n")
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -S -n 300; exec "$0" "$@"`}, cmd.Args...)
@@ -226,6 +246,7 @@ func TestRunIsTheProgram(t *testing.T) {
 
 func TestRunGivesTheTerminalAndItsKeys(t *testing.T) {
 	d := startFake(t, true)
+	leaveSocket(t, d.status.GetAttachSocket())
 	env := d.env("HEDDLE_INTERPOSER="+buildLibrary(t, "int heddle_test_library;"), "TERM=xterm")
 	cmd := heddleProcess(t, env, "run", "--", "sh", "-c",
 		`test -t 0 && test -t 1 && test -t 2 && stty size; trap 'echo interrupted; exit 5' INT; echo ready; while :; do read -r line || :; done`)
