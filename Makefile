@@ -24,7 +24,7 @@ GOLANGCI ?= $(GO) tool -modfile=.tools/go.mod golangci-lint
 # One version for all parts: heddle doctor tells when they differ.
 VERSION ?= 0.1.0
 HEDDLE_VERSION = $(VERSION)
-GO_LDFLAGS = -s -w -X main.version=$(VERSION)
+GO_LDFLAGS = -s -w -X main.released=$(VERSION)
 # How long `make fuzz` spends on each target.
 T ?= 30s
 # Which device `make demo` uses: soft or real.

@@ -104,11 +104,18 @@ func isDynamic(path string) bool {
 	return false
 }
 
-func checkNVML(_ context.Context, x *examination) finding {
+// checkNVML believes heddled, which has the library open; without heddled a file has to do.
+func checkNVML(ctx context.Context, x *examination) finding {
 	const name = "libnvidia-ml.so.1"
+	if x.status.GetNvmlVersion() != "" {
+		library, origin, err := x.configValue(ctx, "nvml_library")
+		if err != nil || library == "" {
+			return ok("version %s, open in heddled", x.status.GetNvmlVersion())
+		}
+		return ok("version %s, open in heddled from %s (%s)", x.status.GetNvmlVersion(), library, origin)
+	}
 	path := x.findLibrary(name)
 	if path == "" {
-		// heddled may have it from its own configuration; its own check speaks of that.
 		return warn("install the driver's NVML library, or set nvml_library in heddled's configuration",
 			"%s not found in LD_LIBRARY_PATH or the usual folders", name)
 	}

@@ -129,6 +129,8 @@ func checkAttach(ctx context.Context, x *examination) finding {
 		return skip("no child was started")
 	case !x.child.probe:
 		return skip("%s is not installed beside the interposer", probeProgram)
+	case x.child.report["cuinit"] != "0" && x.driver == "":
+		return skip("there is no driver behind the interposer")
 	case x.child.report["cuinit"] != "0":
 		return fail("try the driver without Heddle: nvidia-smi", "cuInit answered %s in the child", orUnknown(x.child.report["cuinit"]))
 	case x.status == nil:

@@ -87,10 +87,10 @@ func checks() []check {
 	return []check{
 		{"os-kernel", "OS kernel", checkKernel},
 		{"driver", "driver library", checkDriver},
-		{"nvml", "NVML library", checkNVML},
 		{"device-nodes", "device nodes", checkDeviceNodes},
 		{"api-socket", "API socket", checkAPISocket},
 		{"heddled", "heddled", checkDaemon},
+		{"nvml", "NVML library", checkNVML},
 		{"devices", "devices", checkDevices},
 		{"attach-socket", "attach socket", checkAttachSocket},
 		{"rights", "rights", checkRights},

@@ -58,14 +58,14 @@ func newVersionCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// version is set by the linker: the tag or commit that the release was built from.
-var version string
+// released is set by the linker for a release.
+var released string
 
-// buildVersion is the version of this program; a plain go build has the one that the toolchain
-// stamped.
+// buildVersion is the release, or what the Go tool knows of the checkout; heddled says the same of
+// itself.
 func buildVersion() string {
-	if version != "" {
-		return version
+	if released != "" {
+		return released
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
