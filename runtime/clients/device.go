@@ -1,0 +1,249 @@
+package clients
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"github.com/heddle-project/heddle/runtime/abi"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/shm"
+	"github.com/heddle-project/heddle/runtime/wire"
+)
+
+// device is one device that clients have opened, as a place where they meet.
+// Everything here is guarded by the Manager's lock.
+type device struct {
+	uuid     wire.UUID
+	bindings []*binding
+	arenas   [abi.ClassesMax]*arena
+	departed []*client // whose sleepers still have to be woken
+	dirty    bool
+}
+
+// binding is one client on one device.
+type binding struct {
+	client *client
+	device *device
+	slot   int // of the device in the client's segments
+
+	peers   map[*binding]int // whom it watches → peer slot
+	member  *arena           // where it may sleep
+	index   int              // of its bit there
+	reads   [abi.ClassesMax]*arena
+	verdict shm.DeviceVerdict // as last published
+
+	// For mediated bindings.
+	mediated  bool
+	watched   []*binding
+	corun     []uint64
+	closed    bool
+	heldSince uint64
+}
+
+// arena is the segment of one class on one device, and which of its places are
+// taken.
+type arena struct {
+	*shm.Arena
+	keep         *shared
+	readOnly     *os.File // for those who only look
+	keepReadOnly *shared
+	class        int
+	taken        slots
+}
+
+// bind enters a client on a device that it opened.
+func (m *Manager) bind(c *client, msg wire.Device) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.gone {
+		return nil
+	}
+	for _, other := range c.bindings {
+		if other != nil && (other.slot == int(msg.Slot) || other.device.uuid == msg.UUID) {
+			return errdefs.Errorf(errdefs.Corrupt, "DEVICE: slot %d or its device was opened before", msg.Slot)
+		}
+	}
+	d := m.devices[msg.UUID]
+	if d == nil {
+		d = &device{uuid: msg.UUID}
+		m.devices[msg.UUID] = d
+	}
+	b := &binding{client: c, device: d, slot: int(msg.Slot), peers: map[*binding]int{}}
+	c.bindings[b.slot] = b
+	d.bindings = append(d.bindings, b)
+	m.markDirty(d)
+	return nil
+}
+
+// unbind takes a client that is gone off a device.
+func (m *Manager) unbind(b *binding) {
+	d := b.device
+	d.bindings = slices.DeleteFunc(d.bindings, func(other *binding) bool { return other == b })
+	b.leaveArena()
+	b.client.keep.retain() // until its sleepers are woken
+	d.departed = append(d.departed, b.client)
+	m.markDirty(d)
+}
+
+func (m *Manager) markDirty(d *device) {
+	if !d.dirty {
+		d.dirty = true
+		m.dirty = append(m.dirty, d)
+	}
+	select {
+	case m.kick <- struct{}{}:
+	default: // somebody has kicked already
+	}
+}
+
+// planLoop plans dirty devices. Changes that come while a plan is made are
+// planned together: attaching many clients at once costs few plans.
+func (m *Manager) planLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.kick:
+		}
+		m.mu.Lock()
+		for len(m.dirty) > 0 {
+			// An eviction while planning can make a device dirty again.
+			d := m.dirty[0]
+			m.dirty = m.dirty[1:]
+			d.dirty = false
+			m.plan(d)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// plan asks the Planner about one device and carries out what it says.
+func (m *Manager) plan(d *device) {
+	departed := d.departed
+	d.departed = nil
+	byID := make(map[uint64]*binding, len(d.bindings))
+	members := make([]Member, 0, len(d.bindings))
+	for _, b := range d.bindings {
+		c := b.client
+		byID[c.id] = b
+		members = append(members, Member{Client: c.id, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict})
+	}
+	decisions := m.opt.Planner.Plan(d.uuid, members)
+	for i := range decisions {
+		if b := byID[decisions[i].Client]; b != nil {
+			m.apply(b, &decisions[i], byID)
+		}
+	}
+	m.shareArenas(d)
+	// The departed cannot ring any more. Whoever slept on their doorbells has
+	// its new verdict by now.
+	for _, c := range departed {
+		if err := c.segment.WakeDoorbells(); err != nil {
+			m.opt.Log.Debug("wake sleepers", "client", c.id, "error", err)
+		}
+		c.keep.release()
+	}
+	if len(d.bindings) == 0 {
+		for class, a := range d.arenas {
+			a.release()
+			d.arenas[class] = nil
+		}
+		if m.devices[d.uuid] == d {
+			delete(m.devices, d.uuid)
+		}
+	}
+}
+
+// apply brings peers and verdict of one binding in line with a decision: new
+// peers are sent, then the verdict that speaks of them is published, then old
+// peers are taken away.
+func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding) {
+	c := b.client
+	if c.gone {
+		return
+	}
+	v := decision.Verdict
+	v.Yields, v.CoRun = shm.Peers{}, shm.Peers{}
+	b.mediated, b.watched, b.corun = decision.Mediated, b.watched[:0], decision.CoRun
+	wanted := make(map[*binding]bool, len(decision.Yields))
+	for _, id := range decision.Yields {
+		h := byID[id]
+		if h == nil || h == b {
+			continue
+		}
+		b.watched = append(b.watched, h)
+		if b.mediated {
+			continue
+		}
+		slot, ok := m.addPeer(b, h)
+		if !ok {
+			// No room in its table: from here on heddled watches for it.
+			b.mediated = true
+			continue
+		}
+		wanted[h] = true
+		v.Yields.Add(slot)
+		if slices.Contains(decision.CoRun, id) {
+			v.CoRun.Add(slot)
+		}
+	}
+	if b.mediated {
+		clear(wanted)
+		v.Yields, v.CoRun = shm.Peers{}, shm.Peers{}
+		v.Gate &^= abi.GateYield
+		m.mediate(b, &v)
+	} else {
+		b.closed, b.heldSince = false, 0
+	}
+	m.publish(b, &v)
+	for h, slot := range b.peers {
+		if !wanted[h] {
+			delete(b.peers, h)
+			c.slots.Remove(slot)
+			m.send(c, outgoing{message: wire.Peer{
+				Op: abi.PeerRemove, Slot: uint32(slot), DeviceSlot: uint32(b.slot), //nolint:gosec // both are small
+			}})
+		}
+	}
+}
+
+// publish makes v the verdict of a binding, unless it is that already.
+func (m *Manager) publish(b *binding, v *shm.DeviceVerdict) {
+	if b.client.verdict.Bound(b.slot) && b.verdict == *v {
+		return
+	}
+	b.verdict = *v
+	if err := b.client.verdict.Publish(b.slot, v); err != nil {
+		m.opt.Log.Error("publish verdict", "client", b.client.id, "error", err)
+	}
+}
+
+// addPeer makes h visible to b and returns its peer slot there.
+func (m *Manager) addPeer(b, h *binding) (int, bool) {
+	if slot, ok := b.peers[h]; ok {
+		return slot, true
+	}
+	c := b.client
+	slot, ok := c.slots.Free()
+	if !ok {
+		return 0, false
+	}
+	c.slots.Add(slot)
+	b.peers[h] = slot
+	m.send(c, outgoing{
+		message: wire.Peer{
+			Op: abi.PeerAdd, Slot: uint32(slot), DeviceSlot: uint32(b.slot), PeerSlot: uint32(h.slot), //nolint:gosec // all are small
+		},
+		file: h.client.segment.File(),
+		keep: h.client.keep,
+	})
+	return slot, true
+}
+
+// send queues a message; a client that lets its queue grow full is evicted.
+func (m *Manager) send(c *client, out outgoing) {
+	if !c.out.put(out) {
+		m.detachLocked(c, errdefs.Errorf(errdefs.Exhausted, "client does not read: %d messages wait for it", outboxMax))
+	}
+}

@@ -1,0 +1,154 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-project/heddle/runtime/shm"
+	"github.com/heddle-project/heddle/runtime/wire"
+)
+
+// Identity is what heddled found out about a client without asking it. Parts
+// that this heddled may not see are empty.
+type Identity struct {
+	PID         int // in heddled's PID namespace, 0 = not visible from here
+	UID         int
+	GID         int
+	Groups      []int // supplementary
+	Cgroup      string
+	Container   string // id, short form
+	Executable  string
+	Command     string // with its arguments, for people
+	ForeignTime bool   // lives in another time namespace
+}
+
+// credentials are what the OS kernel says about the other end of conn. The
+// pidfd is nil if the process is not visible from here.
+func credentials(conn *wire.Conn) (unix.Ucred, *os.File, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return unix.Ucred{}, nil, err
+	}
+	var cred *unix.Ucred
+	pidfd := -1
+	var callErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, callErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if callErr != nil {
+			return
+		}
+		pidfd, callErr = peerPidfd(int(fd), int(cred.Pid))
+	})
+	if err = errors.Join(err, callErr); err != nil {
+		return unix.Ucred{}, nil, fmt.Errorf("read credentials: %w", err)
+	}
+	if pidfd < 0 {
+		return *cred, nil, nil
+	}
+	return *cred, os.NewFile(uintptr(pidfd), "pidfd"), nil
+}
+
+// peerPidfd opens the peer's pidfd: from the socket since Linux 6.5, by number
+// before, where a number that was used again in between would name a stranger.
+func peerPidfd(fd, pid int) (int, error) {
+	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	if err == nil {
+		unix.CloseOnExec(pidfd)
+		return pidfd, nil
+	}
+	if pid == 0 {
+		return -1, nil
+	}
+	if errors.Is(err, unix.ENOPROTOOPT) || errors.Is(err, unix.EINVAL) {
+		pidfd, err = unix.PidfdOpen(pid, 0)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("open pidfd: %w", err)
+	}
+	return pidfd, nil
+}
+
+// alive reports whether the process behind a pidfd still exists.
+func alive(pidfd *os.File) bool {
+	err := unix.PidfdSendSignal(int(pidfd.Fd()), 0, nil, 0)
+	return err == nil || errors.Is(err, unix.EPERM)
+}
+
+// procLimit bounds what is read of one file of a process; command lines can be
+// megabytes.
+const procLimit = 4096
+
+// lookUp reads what /proc tells about the client. A file that is missing or
+// forbidden leaves its field empty. If the process died meanwhile its number
+// may have been another's, and nothing that was read counts.
+func lookUp(cred unix.Ucred, pidfd *os.File) Identity {
+	id := Identity{PID: int(cred.Pid), UID: int(cred.Uid), GID: int(cred.Gid)}
+	if id.PID == 0 || pidfd == nil {
+		return id
+	}
+	bare := id
+	dir := "/proc/" + strconv.Itoa(id.PID)
+	if text, err := readSome(dir + "/cgroup"); err == nil {
+		id.Cgroup = cgroupPath(text)
+		id.Container = containerID(text)
+	}
+	if text, err := readSome(dir + "/cmdline"); err == nil {
+		id.Command = shm.Printable(bytes.ReplaceAll(bytes.TrimRight(text, "\x00"), []byte{0}, []byte{' '}))
+	}
+	if text, err := readSome(dir + "/status"); err == nil {
+		id.Groups = statusGroups(string(text))
+	}
+	if path, err := os.Readlink(dir + "/exe"); err == nil {
+		id.Executable = path
+	}
+	id.ForeignTime = foreignTime(dir)
+	if !alive(pidfd) {
+		return bare
+	}
+	return id
+}
+
+func readSome(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, procLimit))
+}
+
+// statusGroups takes the supplementary groups out of /proc/PID/status.
+func statusGroups(status string) []int {
+	for line := range strings.Lines(status) {
+		list, ok := strings.CutPrefix(line, "Groups:")
+		if !ok {
+			continue
+		}
+		var groups []int
+		for field := range strings.FieldsSeq(list) {
+			if n, err := strconv.Atoi(field); err == nil {
+				groups = append(groups, n)
+			}
+		}
+		return groups
+	}
+	return nil
+}
+
+// foreignTime reports whether the process sees another CLOCK_MONOTONIC. Where
+// that cannot be seen, it most likely does not.
+func foreignTime(dir string) bool {
+	own, err := os.Readlink("/proc/self/ns/time")
+	if err != nil {
+		return false // before Linux 5.6 there are no time namespaces
+	}
+	theirs, err := os.Readlink(dir + "/ns/time")
+	return err == nil && theirs != own
+}

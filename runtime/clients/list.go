@@ -1,0 +1,230 @@
+package clients
+
+import (
+	"slices"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/abi"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/shm"
+	"github.com/heddle-project/heddle/runtime/wire"
+)
+
+// Info is a client as the outside sees it.
+type Info struct {
+	Identity
+	ID       uint64
+	User     string
+	Tenant   string
+	Name     string
+	Build    string
+	Priority int
+	Weight   int
+	Attached time.Time
+	Devices  []DeviceInfo
+	Evicted  string // why, empty = attached
+	Left     time.Time
+}
+
+// DeviceInfo is one device that a client has opened.
+type DeviceInfo struct {
+	Slot     int
+	UUID     wire.UUID
+	Gate     uint32 // abi.Gate bits
+	Mediated bool
+}
+
+func (c *client) info() Info {
+	info := Info{
+		Identity: c.identity,
+		ID:       c.id,
+		User:     c.grant.User,
+		Tenant:   c.grant.Tenant,
+		Name:     c.hello.Name,
+		Build:    c.hello.Build,
+		Priority: c.priority,
+		Weight:   c.weight,
+		Attached: c.attached,
+	}
+	for _, b := range c.bindings {
+		if b != nil {
+			info.Devices = append(info.Devices, DeviceInfo{
+				Slot: b.slot, UUID: b.device.uuid, Gate: b.verdict.Gate, Mediated: b.mediated,
+			})
+		}
+	}
+	return info
+}
+
+const (
+	// evictedMax and evictedFor bound the memory of evictions: long enough for
+	// a person to look why a program is not listed any more.
+	evictedMax = 64
+	evictedFor = 5 * time.Minute
+)
+
+// remember keeps why a client was evicted.
+func (m *Manager) remember(c *client, err error) {
+	info := c.info()
+	info.Evicted, info.Left = err.Error(), time.Now()
+	if len(m.evicted) >= evictedMax {
+		m.evicted = slices.Delete(m.evicted, 0, 1)
+	}
+	m.evicted = append(m.evicted, info)
+}
+
+// List returns all attached clients by id, and those evicted lately.
+func (m *Manager) List() []Info {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]Info, 0, len(m.clients)+len(m.evicted))
+	for _, c := range m.clients {
+		list = append(list, c.info())
+	}
+	m.evicted = slices.DeleteFunc(m.evicted, func(i Info) bool { return time.Since(i.Left) > evictedFor })
+	for _, e := range m.evicted {
+		// Its id may be attached again by now.
+		if _, back := m.clients[e.ID]; !back {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b Info) int { return compareIDs(a.ID, b.ID) })
+	return list
+}
+
+func compareIDs(a, b uint64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Count is the number of attached clients.
+func (m *Manager) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.clients)
+}
+
+// SetClient changes one client until it detaches; nil = leave as it is.
+func (m *Manager) SetClient(id uint64, o Override) (Info, error) {
+	if err := checkOverride(o); err != nil {
+		return Info{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, err := m.find(id)
+	if err != nil {
+		return Info{}, err
+	}
+	if o.Priority != nil {
+		c.grant.Override.Priority = o.Priority
+	}
+	if o.Weight != nil {
+		c.grant.Override.Weight = o.Weight
+	}
+	m.changed(c)
+	return c.info(), nil
+}
+
+// SetTenant changes what the clients of a tenant are granted, and returns how
+// many there are. Hints can lower the new class, not raise it.
+func (m *Manager) SetTenant(tenant string, o Override) (int, error) {
+	if err := checkOverride(o); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, c := range m.clients {
+		if c.grant.Tenant != tenant {
+			continue
+		}
+		n++
+		c.grant.Apply(o)
+		m.changed(c)
+	}
+	return n, nil
+}
+
+// Apply replaces what a grant says by what an administrator set for its
+// tenant.
+func (g *Grant) Apply(o Override) {
+	if o.Priority != nil {
+		g.Priority, g.MaxPriority = *o.Priority, *o.Priority
+	}
+	if o.Weight != nil {
+		g.Weight, g.MaxWeight = *o.Weight, *o.Weight
+	}
+}
+
+func checkOverride(o Override) error {
+	if p := o.Priority; p != nil && (*p < 0 || *p >= abi.ClassesMax) {
+		return errdefs.Errorf(errdefs.Invalid, "priority %d is not between 0 and %d", *p, abi.ClassesMax-1)
+	}
+	if w := o.Weight; w != nil && (*w < 1 || *w > weightMax) {
+		return errdefs.Errorf(errdefs.Invalid, "weight %d is not between 1 and %d", *w, weightMax)
+	}
+	return nil
+}
+
+// changed recomputes a client's class and weight.
+func (m *Manager) changed(c *client) {
+	c.resolve()
+	for _, b := range c.bindings {
+		if b != nil {
+			m.markDirty(b.device)
+		}
+	}
+}
+
+// Sample is what one client published, read once and checked.
+type Sample struct {
+	ID      uint64
+	PID     int
+	Process shm.ProcessSnapshot
+	Devices [abi.DevicesMax]shm.DeviceSnapshot
+	Bound   [abi.DevicesMax]bool
+	UUIDs   [abi.DevicesMax]wire.UUID
+	Publish [abi.DevicesMax]bool // it keeps its busy words true
+}
+
+// Each reads the segments of all clients, one after the other, into s and
+// calls f for each. A client whose data is corrupt is evicted instead. Log
+// records are handed to record, with the client's id.
+func (m *Manager) Each(s *Sample, f func(*Sample), record func(uint64, shm.LogRecord)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.clients {
+		if err := m.sample(c, s, record); err != nil {
+			m.detachLocked(c, err)
+			continue
+		}
+		f(s)
+	}
+}
+
+func (m *Manager) sample(c *client, s *Sample, record func(uint64, shm.LogRecord)) (err error) {
+	s.ID, s.PID = c.id, c.identity.PID
+	if s.Process, err = c.segment.Process(); err != nil {
+		return err
+	}
+	for i := range s.Devices {
+		b := c.bindings[i]
+		s.Bound[i] = b != nil
+		if b == nil {
+			continue
+		}
+		s.UUIDs[i] = b.device.uuid
+		s.Publish[i] = b.verdict.Gate&abi.GatePublish != 0
+		if s.Devices[i], err = c.segment.Device(i); err != nil {
+			return err
+		}
+	}
+	_, err = c.log.Read(func(r shm.LogRecord) { record(c.id, r) })
+	return err
+}
