@@ -48,7 +48,7 @@ func Default(sys System) Config {
 		},
 		Scheduling: Scheduling{
 			// The one policy that needs no profiles.
-			Policy: "static",
+			Policy: "priority",
 			// A lost daemon must never stop anybody's work unless asked to.
 			Fail: FailOpen,
 			// The middle, so that rules and hints can go both ways.

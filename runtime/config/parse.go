@@ -63,8 +63,7 @@ func parse(data []byte) ([]statement, []Problem) {
 
 func syntaxProblem(err error) Problem {
 	p := Problem{Text: strings.TrimPrefix(err.Error(), "toml: ")}
-	var decode *toml.DecodeError
-	if errors.As(err, &decode) {
+	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		p.Line, _ = decode.Position()
 	}
 	return p

@@ -33,7 +33,7 @@ func schema() []entry {
 		number("clients.max_per_user", func(c *Config) *int { return &c.Clients.MaxPerUser }),
 		duration("clients.handshake_timeout",
 			func(c *Config) *time.Duration { return &c.Clients.HandshakeTimeout }),
-		choice("scheduling.policy", func(c *Config) *string { return &c.Scheduling.Policy }, "static"),
+		choice("scheduling.policy", func(c *Config) *string { return &c.Scheduling.Policy }, "priority", "none"),
 		choice("scheduling.fail", func(c *Config) *FailMode { return &c.Scheduling.Fail },
 			FailOpen, FailClosed),
 		class("scheduling.priority", func(c *Config) *int { return &c.Scheduling.Priority }),

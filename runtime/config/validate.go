@@ -14,9 +14,10 @@ const (
 	sunPathMax = 107
 	// durationMax is the longest duration that the gate takes seriously.
 	durationMax = 1000 * time.Second
-	weightMax   = 10000
-	clientsMax  = 1 << 16
-	marginMax   = 10 // 1000 %, the gate's own bound
+	// WeightMax is the largest weight.
+	WeightMax  = 10000
+	clientsMax = 1 << 16
+	marginMax  = 10 // 1000 %, the gate's own bound
 )
 
 // AttachSocket is the name of the socket inside attach_dir.
@@ -84,7 +85,7 @@ func validate(c *Config) Problems {
 	k.between("clients.max_per_user", c.Clients.MaxPerUser, 1, clientsMax)
 	k.duration("clients.handshake_timeout", c.Clients.HandshakeTimeout, 10*time.Millisecond, time.Minute)
 	k.class("scheduling.priority", c.Scheduling.Priority)
-	k.between("scheduling.weight", c.Scheduling.Weight, 1, weightMax)
+	k.between("scheduling.weight", c.Scheduling.Weight, 1, WeightMax)
 	for n := range c.Classes {
 		k.classParameters("class."+ClassName(n)+".", c.Classes[n])
 	}
@@ -123,7 +124,7 @@ func (k *checker) rules(rules []Rule) {
 			k.fail(at+"priority", "%s is more urgent than max_priority, %s",
 				ClassName(r.Priority), ClassName(r.MaxPriority))
 		}
-		k.between(at+"weight", r.Weight, 1, weightMax)
+		k.between(at+"weight", r.Weight, 1, WeightMax)
 		if strings.ContainsAny(r.Tenant, " \t\r\n") || len(r.Tenant) > 63 {
 			k.fail(at+"tenant", "%s has spaces or more than 63 bytes", quote(r.Tenant))
 		}

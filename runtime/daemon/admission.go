@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"os/user"
+	"strconv"
+	"sync"
+
+	"github.com/heddle-project/heddle/runtime/clients"
+	"github.com/heddle-project/heddle/runtime/config"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/store"
+)
+
+// admission answers from the rules of the configuration and from what
+// administrators have set.
+type admission struct {
+	matcher *config.Matcher
+	ownUID  int
+	names   names
+
+	mu      sync.Mutex
+	tenants map[string]store.Override
+	clients map[uint64]store.Override
+}
+
+var _ clients.Admission = (*admission)(nil)
+
+func newAdmission(cfg *config.Config, ownUID int, s *store.Store) (*admission, error) {
+	a := &admission{matcher: config.NewMatcher(cfg), ownUID: ownUID, names: names{users: map[int]string{}, groups: map[int]string{}}}
+	var err error
+	if a.tenants, err = s.Tenants(); err != nil {
+		return nil, err
+	}
+	if a.clients, err = s.Clients(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Admit implements clients.Admission.
+func (a *admission) Admit(_ context.Context, who *clients.Applicant) (clients.Grant, error) {
+	id := config.Identity{
+		UID: who.UID, User: a.names.user(who.UID), Cgroup: who.Cgroup, Executable: who.Executable,
+		GIDs: append([]int{who.GID}, who.Groups...),
+	}
+	for _, gid := range id.GIDs {
+		if name := a.names.group(gid); name != "" {
+			id.Groups = append(id.Groups, name)
+		}
+	}
+	granted := a.matcher.Match(&id)
+	if granted.Refuse {
+		return clients.Grant{}, errdefs.Errorf(errdefs.PermissionDenied, "refused by the rule at %s", granted.Origin)
+	}
+	g := clients.Grant{
+		Tenant:      granted.Tenant,
+		User:        id.User,
+		MaxPriority: granted.MaxPriority,
+		Priority:    granted.Priority,
+		MaxWeight:   granted.Weight,
+		Weight:      granted.Weight,
+		Strict:      granted.Isolation == config.IsolationStrict,
+	}
+	if g.Tenant == "" {
+		g.Tenant = defaultTenant(who, id.User)
+	}
+	if who.UID == 0 || who.UID == a.ownUID {
+		// They could change everything through the API anyway.
+		g.MaxPriority, g.MaxWeight = 0, config.WeightMax
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	g.Apply(override(a.tenants[g.Tenant]))
+	g.Override = override(a.clients[who.ID])
+	return g, nil
+}
+
+// defaultTenant names the tenant of a client that no rule names one for: its
+// container, else its user.
+func defaultTenant(who *clients.Applicant, user string) string {
+	switch {
+	case who.Container != "":
+		return "container-" + who.Container
+	case user != "":
+		return user
+	default:
+		return "uid-" + strconv.Itoa(who.UID)
+	}
+}
+
+func override(o store.Override) clients.Override {
+	var out clients.Override
+	if o.Priority != nil {
+		p := int(*o.Priority)
+		out.Priority = &p
+	}
+	if o.Weight != nil {
+		w := int(*o.Weight)
+		out.Weight = &w
+	}
+	return out
+}
+
+// merge lays what is set in more over what was set before.
+func merge(before, more store.Override) store.Override {
+	if more.Priority != nil {
+		before.Priority = more.Priority
+	}
+	if more.Weight != nil {
+		before.Weight = more.Weight
+	}
+	return before
+}
+
+// setTenant remembers an override for the clients to come, and returns all
+// that is set for the tenant now.
+func (a *admission) setTenant(name string, o store.Override) store.Override {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tenants[name] = merge(a.tenants[name], o)
+	return a.tenants[name]
+}
+
+// setClient is setTenant for one client, which may come back with its token.
+func (a *admission) setClient(id uint64, o store.Override) store.Override {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clients[id] = merge(a.clients[id], o)
+	return a.clients[id]
+}
+
+// forget removes the overrides of clients that living does not know, and
+// returns their ids.
+func (a *admission) forget(living map[uint64]bool) []uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var gone []uint64
+	for id := range a.clients {
+		if !living[id] {
+			gone = append(gone, id)
+			delete(a.clients, id)
+		}
+	}
+	return gone
+}
+
+// names remembers user and group names: looking one up can mean a question
+// over the network, and an attach must not wait for many of them.
+type names struct {
+	mu     sync.Mutex
+	users  map[int]string
+	groups map[int]string
+}
+
+// namesMax bounds the memory; a node has fewer users.
+const namesMax = 4096
+
+func (n *names) user(uid int) string {
+	return n.get(n.users, uid, func(id string) string {
+		u, err := user.LookupId(id)
+		if err != nil {
+			return ""
+		}
+		return u.Username
+	})
+}
+
+func (n *names) group(gid int) string {
+	return n.get(n.groups, gid, func(id string) string {
+		g, err := user.LookupGroupId(id)
+		if err != nil {
+			return ""
+		}
+		return g.Name
+	})
+}
+
+func (n *names) get(known map[int]string, id int, look func(string) string) string {
+	n.mu.Lock()
+	name, ok := known[id]
+	n.mu.Unlock()
+	if ok {
+		return name
+	}
+	name = look(strconv.Itoa(id))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(known) >= namesMax {
+		clear(known)
+	}
+	known[id] = name
+	return name
+}

@@ -1,0 +1,244 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"slices"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/heddle-project/heddle/runtime/abi"
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+	"github.com/heddle-project/heddle/runtime/clients"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/gpu"
+	"github.com/heddle-project/heddle/runtime/store"
+)
+
+// backend answers the API from what the daemon holds.
+type backend struct{ d *Daemon }
+
+// Status implements api.Backend.
+func (b *backend) Status(context.Context) (*heddlev1.StatusResponse, error) {
+	d := b.d
+	return &heddlev1.StatusResponse{
+		Version:       d.opt.Version,
+		Generation:    d.store.Generation(),
+		AbiVersion:    abi.ABIVersion,
+		Pid:           uint32(os.Getpid()), //nolint:gosec // a pid
+		Started:       timestamppb.New(d.started),
+		DriverVersion: d.versions.Driver,
+		NvmlVersion:   d.versions.NVML,
+		AttachSocket:  d.attach.Addr().String(),
+		Clients:       uint32(d.clients.Count()),   //nolint:gosec // bounded by configuration
+		Devices:       uint32(d.inventory.count()), //nolint:gosec // few
+	}, nil
+}
+
+// ListDevices implements api.Backend.
+func (b *backend) ListDevices(ctx context.Context) ([]*heddlev1.Device, error) {
+	d := b.d
+	if err := d.inventory.refresh(ctx, d.driver); err != nil {
+		return nil, err
+	}
+	attached := map[gpu.UUID]uint32{}
+	for _, c := range d.clients.List() {
+		for _, dev := range c.Devices {
+			attached[gpu.UUID(dev.UUID)]++
+		}
+	}
+	var list []*heddlev1.Device
+	for _, dev := range d.inventory.all() {
+		usage, err := d.driver.Usage(ctx, dev.UUID)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, protoDevice(&dev, &usage, attached))
+	}
+	return list, nil
+}
+
+func protoDevice(dev *gpu.Device, usage *gpu.Usage, attached map[gpu.UUID]uint32) *heddlev1.Device {
+	p := &heddlev1.Device{
+		Uuid:               dev.UUID.GPUString(),
+		Index:              uint32(dev.Index), //nolint:gosec // small
+		Name:               dev.Name,
+		MemoryTotalBytes:   dev.MemoryBytes,
+		MemoryUsedBytes:    usage.MemoryUsedBytes,
+		UtilizationPercent: uint32(max(usage.UtilizationPercent, 0)), //nolint:gosec // at most 100
+		Multiprocessors:    uint32(dev.Multiprocessors),              //nolint:gosec // small
+		PciBusId:           dev.PCIBusID,
+		MigMode:            dev.MIG.String(),
+		Mps:                slices.ContainsFunc(usage.Processes, func(p gpu.Process) bool { return p.MPS }),
+		Clients:            attached[dev.UUID],
+		Processes:          uint32(len(usage.Processes)), //nolint:gosec // small
+		ComputeMode:        string(dev.ComputeMode),
+	}
+	for _, m := range dev.MIGDevices {
+		p.Clients += attached[m.UUID]
+		p.MigDevices = append(p.MigDevices, &heddlev1.MIGDevice{
+			Uuid: m.UUID.MIGString(), Profile: m.Profile, MemoryTotalBytes: m.MemoryBytes,
+		})
+	}
+	return p
+}
+
+// ListClients implements api.Backend.
+func (b *backend) ListClients(_ context.Context, req *heddlev1.ListClientsRequest) ([]*heddlev1.Client, error) {
+	var list []*heddlev1.Client
+	for _, c := range b.d.clients.List() {
+		if req.GetTenant() != "" && c.Tenant != req.GetTenant() {
+			continue
+		}
+		if len(req.GetIds()) > 0 && !slices.Contains(req.GetIds(), c.ID) {
+			continue
+		}
+		list = append(list, b.protoClient(&c))
+	}
+	return list, nil
+}
+
+func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
+	p := &heddlev1.Client{
+		Id:                c.ID,
+		Pid:               uint32(c.PID), //nolint:gosec // a pid
+		Uid:               uint32(c.UID), //nolint:gosec // a uid
+		User:              c.User,
+		Container:         c.Container,
+		Tenant:            c.Tenant,
+		Name:              c.Name,
+		Command:           c.Command,
+		Priority:          uint32(c.Priority), //nolint:gosec // 0 to 9
+		Weight:            uint32(c.Weight),   //nolint:gosec // at most 10000
+		State:             heddlev1.ClientState_CLIENT_STATE_ATTACHED,
+		Reason:            c.Evicted,
+		Attached:          timestamppb.New(c.Attached),
+		InterposerVersion: c.Build,
+	}
+	switch {
+	case c.Evicted != "":
+		p.State = heddlev1.ClientState_CLIENT_STATE_EVICTED
+	case len(c.Devices) == 0:
+		p.State = heddlev1.ClientState_CLIENT_STATE_WAITING
+	}
+	rates, known := b.d.rater.Of(c.ID)
+	if known {
+		p.LaunchesPerSecond, p.Launches, p.UnnamedAddresses = rates.LaunchesPerSecond, rates.Launches, rates.Unnamed
+	}
+	for _, dev := range c.Devices {
+		d := &heddlev1.ClientDevice{Uuid: b.d.inventory.name(gpu.UUID(dev.UUID)), Gate: gateText(dev.Gate)}
+		if r := &rates.Devices[dev.Slot]; known && r.Bound {
+			if r.BusyShare >= 0 {
+				d.BusyShare = &r.BusyShare
+			}
+			d.HeldShare, d.Busy, d.Held = r.HeldShare, r.Busy, r.Held
+			d.MemoryBytes, d.MemoryPeakBytes = r.MemoryBytes, r.MemoryPeak
+			d.Holds, d.Overruns = r.Holds, r.Overruns
+		}
+		p.Devices = append(p.Devices, d)
+	}
+	return p
+}
+
+// gateText is a gate word in one expression for people.
+func gateText(gate uint32) string {
+	switch {
+	case gate&abi.GateClosed != 0:
+		return "closed"
+	case gate&abi.GateYield != 0:
+		return "yielding"
+	case gate&abi.GatePublish != 0:
+		return "yielded to"
+	default:
+		return "open"
+	}
+}
+
+// SetClient implements api.Backend.
+func (b *backend) SetClient(_ context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
+	o, err := overrideOf(req.Priority, req.Weight)
+	if err != nil {
+		return nil, err
+	}
+	id, err := b.target(req)
+	if err != nil {
+		return nil, err
+	}
+	info, err := b.d.clients.SetClient(id, override(o))
+	if err != nil {
+		return nil, err
+	}
+	if err := b.d.store.SetClient(id, b.d.admission.setClient(id, o)); err != nil {
+		return nil, err
+	}
+	b.d.log.Info("client set", "client", id, "priority", info.Priority, "weight", info.Weight)
+	return b.protoClient(&info), nil
+}
+
+func overrideOf(priority, weight *uint32) (store.Override, error) {
+	o := store.Override{Priority: priority, Weight: weight}
+	if o.IsZero() {
+		return o, errdefs.Errorf(errdefs.Invalid, "neither a priority nor a weight is given")
+	}
+	if p := priority; p != nil && *p >= abi.ClassesMax {
+		return o, errdefs.Errorf(errdefs.Invalid, "priority %d is not between 0 and %d", *p, abi.ClassesMax-1)
+	}
+	if w := weight; w != nil && (*w < 1 || *w > weightMax) {
+		return o, errdefs.Errorf(errdefs.Invalid, "weight %d is not between 1 and %d", *w, weightMax)
+	}
+	return o, nil
+}
+
+// weightMax is the contract's bound.
+const weightMax = 10000
+
+// target finds the id of the client that a request means.
+func (b *backend) target(req *heddlev1.SetClientRequest) (uint64, error) {
+	switch t := req.GetTarget().(type) {
+	case *heddlev1.SetClientRequest_Id:
+		return t.Id, nil
+	case *heddlev1.SetClientRequest_Pid:
+		if t.Pid == 0 {
+			return 0, errdefs.Errorf(errdefs.Invalid, "pid 0 is no client")
+		}
+		for _, c := range b.d.clients.List() {
+			if c.Evicted == "" && c.PID == int(t.Pid) {
+				return c.ID, nil
+			}
+		}
+		return 0, errdefs.Errorf(errdefs.NotFound, "no client with pid %d is attached", t.Pid)
+	default:
+		return 0, errdefs.Errorf(errdefs.Invalid, "neither an id nor a pid is given")
+	}
+}
+
+// SetTenant implements api.Backend.
+func (b *backend) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest) (uint32, error) {
+	o, err := overrideOf(req.Priority, req.Weight)
+	if err != nil {
+		return 0, err
+	}
+	if req.GetTenant() == "" {
+		return 0, errdefs.Errorf(errdefs.Invalid, "no tenant is given")
+	}
+	// First to disk: what clients see must not be forgotten by a crash.
+	if err := b.d.store.SetTenant(req.GetTenant(), b.d.admission.setTenant(req.GetTenant(), o)); err != nil {
+		return 0, err
+	}
+	n, err := b.d.clients.SetTenant(req.GetTenant(), override(o))
+	if err != nil {
+		return 0, err
+	}
+	b.d.log.Info("tenant set", "tenant", req.GetTenant(), "clients", n)
+	return uint32(n), nil //nolint:gosec // bounded by configuration
+}
+
+// Config implements api.Backend.
+func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
+	loaded := b.d.opt.Config
+	res := &heddlev1.GetConfigResponse{Toml: loaded.TOML(), Path: loaded.File}
+	for _, o := range loaded.Origins() {
+		res.Origins = append(res.Origins, &heddlev1.ConfigOrigin{Key: o.Key, Value: o.Value, Origin: o.Origin})
+	}
+	return res, nil
+}

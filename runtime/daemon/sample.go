@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/abi"
+	"github.com/heddle-project/heddle/runtime/clients"
+	"github.com/heddle-project/heddle/runtime/gpu"
+	"github.com/heddle-project/heddle/runtime/shm"
+	"github.com/heddle-project/heddle/runtime/store"
+	"github.com/heddle-project/heddle/runtime/telemetry"
+)
+
+const (
+	// sampleEvery is the interval of all rates that people see.
+	sampleEvery = time.Second
+	// forgetEvery is how often overrides of clients that never came back are
+	// dropped. The first time is that long after the start: clients of the
+	// heddled before have reconnected by then.
+	forgetEvery = time.Minute
+)
+
+// sampler holds what is reused from second to second.
+type sampler struct {
+	d       *Daemon
+	sample  clients.Sample
+	reading telemetry.Reading
+	records []clientRecord
+	shares  map[shareKey]float64
+	last    time.Time
+}
+
+type clientRecord struct {
+	client uint64
+	record shm.LogRecord
+}
+
+type shareKey struct {
+	device gpu.UUID
+	pid    int
+}
+
+// sample reads all clients once a second, until ctx ends.
+func (d *Daemon) sample(ctx context.Context) error {
+	s := &sampler{d: d, shares: map[shareKey]float64{}, last: time.Now()}
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	forget := time.NewTicker(forgetEvery)
+	defer forget.Stop()
+	count := -1
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-forget.C:
+			d.forgetOverrides()
+		case now := <-ticker.C:
+			s.round(ctx, now)
+			if n := d.clients.Count(); n != count {
+				count = n
+				d.notify.status(fmt.Sprintf("%d clients on %d devices", n, d.inventory.count()))
+			}
+		}
+	}
+}
+
+func (s *sampler) round(ctx context.Context, now time.Time) {
+	s.askDriver(ctx)
+	s.d.rater.Begin()
+	s.records = s.records[:0]
+	ticks := s.d.clock.Now()
+	s.d.clients.Each(&s.sample,
+		func(sample *clients.Sample) {
+			s.fill(sample, ticks)
+			s.d.rater.Observe(now, &s.reading)
+		},
+		// Logging can block, so it waits until the clients' lock is free.
+		func(client uint64, r shm.LogRecord) {
+			s.records = append(s.records, clientRecord{client, r})
+		})
+	s.d.rater.End()
+	s.last = now
+	for _, r := range s.records {
+		s.d.log.Log(ctx, level(r.record.Level), "interposer says", "client", r.client, "text", r.record.Text)
+	}
+}
+
+// level is the slog level of a record of an interposer.
+func level(l uint32) slog.Level {
+	switch l {
+	case abi.LogDebug:
+		return slog.LevelDebug
+	case abi.LogInfo:
+		return slog.LevelInfo
+	case abi.LogWarn:
+		return slog.LevelWarn
+	default:
+		return slog.LevelError
+	}
+}
+
+// askDriver fetches the shares of processes that do not publish theirs, for
+// the devices that have clients.
+func (s *sampler) askDriver(ctx context.Context) {
+	clear(s.shares)
+	if s.d.clients.Count() == 0 {
+		return
+	}
+	for _, dev := range s.d.inventory.all() {
+		shares, err := s.d.driver.ProcessShares(ctx, dev.UUID, s.last)
+		if err != nil {
+			continue // a share is unknown then, and shown so
+		}
+		for _, p := range shares {
+			s.shares[shareKey{dev.UUID, p.PID}] = p.Share
+		}
+	}
+}
+
+// fill turns what a client published into a reading.
+func (s *sampler) fill(sample *clients.Sample, ticks uint64) {
+	r := &s.reading
+	r.Client, r.Launches, r.Unnamed = sample.ID, sample.Process.Launches, sample.Process.UnnamedAddresses
+	for i := range r.Devices {
+		if !sample.Bound[i] {
+			r.Devices[i] = telemetry.DeviceReading{}
+			continue
+		}
+		dev := &sample.Devices[i]
+		share, ok := s.shares[shareKey{gpu.UUID(sample.UUIDs[i]), sample.PID}]
+		if !ok {
+			share = -1
+		}
+		r.Devices[i] = telemetry.DeviceReading{
+			Bound:       true,
+			Published:   sample.Publish[i],
+			Busy:        dev.BusyStreams > 0,
+			Held:        dev.HeldSince != 0,
+			BusyTime:    dev.BusySpan(ticks),
+			HeldTime:    dev.HeldSpan(ticks),
+			MemoryBytes: dev.MemoryBytes,
+			MemoryPeak:  dev.MemoryPeakBytes,
+			Holds:       dev.Holds,
+			Overruns:    dev.Overruns,
+			Share:       share,
+		}
+	}
+}
+
+// forgetOverrides drops what was set for clients that are gone.
+func (d *Daemon) forgetOverrides() {
+	living := map[uint64]bool{}
+	for _, c := range d.clients.List() {
+		if c.Evicted == "" {
+			living[c.ID] = true
+		}
+	}
+	for _, id := range d.admission.forget(living) {
+		if err := d.store.SetClient(id, store.Override{}); err != nil {
+			d.log.Warn("forget override", "client", id, "error", err)
+		}
+	}
+}
