@@ -18,13 +18,18 @@ type Arena struct {
 	seg *abi.ArenaSegment
 }
 
-// NewArena makes an empty arena. Only its size is sealed: its members write to it.
+// NewArena makes an empty arena. Only its size is sealed: its members write to it. Who has a
+// read-only descriptor could open it again through /proc for writing, so the file's mode gives that
+// right to heddled's user alone.
 func NewArena(generation uint64) (*Arena, error) {
 	m, err := create("heddle-arena", abi.SizeofArenaSegment, sealsSize, func(data []byte) {
 		writeHeader(&view[abi.ArenaSegment](data).Header, abi.MagicArena, len(data), generation)
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := m.file.Chmod(0o600); err != nil {
+		return nil, joinClose(fmt.Errorf("segment %s: %w", m.file.Name(), err), m)
 	}
 	return &Arena{mapping: m, seg: view[abi.ArenaSegment](m.data)}, nil
 }

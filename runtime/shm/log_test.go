@@ -90,6 +90,62 @@ func TestLogWaitsOnceForAnUnfinishedRecord(t *testing.T) {
 	}
 }
 
+// TestLogIsNeverTornByAWriterThatLapsTheReader runs the two sides against each other. The writer
+// does what the interposer does, with atomic stores throughout, so that the race detector can judge
+// the reader.
+func TestLogIsNeverTornByAWriterThatLapsTheReader(t *testing.T) {
+	const records = 50_000
+	seg, v := newSegment()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := range uint64(records) {
+			r := &seg.Log[n%abi.LogRecords]
+			atomic.StoreUint64(&seg.Process.LogHead, n+1)
+			atomic.StoreUint64(&r.Sequence, 0)
+			atomic.StoreUint64(&r.TimeNs, n)
+			atomic.StoreUint32(&r.Length, abi.LogText)
+			words := (*[abi.LogText / 8]uint64)(bytesAsWords(r.Text[:]))
+			for i := range words {
+				atomic.StoreUint64(&words[i], 0x0101010101010101*('a'+n%26))
+			}
+			atomic.StoreUint64(&r.Sequence, n+1)
+		}
+	}()
+	r := NewLogReader(v)
+	got, lost, last := uint64(0), uint64(0), uint64(0)
+	look := func() {
+		missed, err := r.Read(func(rec LogRecord) {
+			if got != 0 && rec.TimeNs <= last {
+				t.Errorf("record %d after %d", rec.TimeNs, last)
+			}
+			got, last = got+1, rec.TimeNs
+			want := strings.Repeat(string(rune('a'+rec.TimeNs%26)), abi.LogText)
+			if rec.Text != want {
+				t.Errorf("record %d is torn: %q", rec.TimeNs, rec.Text)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		lost += missed
+	}
+	for running := true; running && !t.Failed(); {
+		select {
+		case <-done:
+			running = false
+		default:
+			look()
+		}
+	}
+	<-done
+	look()
+	look()
+	if got+lost != records {
+		t.Errorf("read %d and lost %d of %d", got, lost, records)
+	}
+}
+
 func TestLogOfALiarIsCorrupt(t *testing.T) {
 	t.Run("a head that goes back", func(t *testing.T) {
 		seg, v := newSegment()

@@ -148,6 +148,9 @@ func TestArenaReadOnlyDescriptorCannotBeMappedForWriting(t *testing.T) {
 	if _, err := unix.Mmap(int(f.Fd()), 0, abi.SizeofArenaSegment, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); !errors.Is(err, unix.EACCES) {
 		t.Errorf("map for writing: %v, want EACCES", err)
 	}
+	if info, err := f.Stat(); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may open it again for writing: %v, %v", info.Mode(), err)
+	}
 	rw, err := unix.Mmap(int(a.File().Fd()), 0, abi.SizeofArenaSegment, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		t.Fatalf("a member maps the arena: %v", err)
