@@ -3,7 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/errdefs"
@@ -156,8 +156,9 @@ func decodeEvict(raw []byte) (Message, error) {
 	return Evict{Text: said}, nil
 }
 
-// text reads a NUL-padded field. It is not made printable here: who shows it must do that, and the
-// bytes after the first NUL must be zero, so that nothing travels unseen.
+// text reads a NUL-padded field. The bytes after the first NUL must be zero, so that nothing travels
+// unseen. Bytes that are not UTF-8 become question marks, for an honest client may have cut a name
+// in the middle of a rune. Control characters stay: who shows the text must make it printable.
 func text(field []byte, name string) (string, error) {
 	said, rest, ended := bytes.Cut(field, []byte{0})
 	if !ended {
@@ -168,8 +169,5 @@ func text(field []byte, name string) (string, error) {
 			return "", errdefs.Errorf(errdefs.Corrupt, "%s has bytes behind its end", name)
 		}
 	}
-	if !utf8.Valid(said) {
-		return "", errdefs.Errorf(errdefs.Corrupt, "%s is not UTF-8", name)
-	}
-	return string(said), nil
+	return strings.ToValidUTF8(string(said), "?"), nil
 }
