@@ -38,6 +38,14 @@ func findProgram(name, path string) (string, error) {
 	return "", &exitError{exitNotFound, fmt.Errorf("%s: command not found", name)}
 }
 
+// searchPath is where commands are looked for; without any PATH it is the C library's default.
+func (a *app) searchPath() string {
+	if path, set := lookupEnv(a.environ, "PATH"); set {
+		return path
+	}
+	return "/bin:/usr/bin"
+}
+
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {

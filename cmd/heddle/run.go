@@ -90,7 +90,7 @@ func (a *app) run(ctx context.Context, o *runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	program, err := findProgram(args[0], a.getenv("PATH"))
+	program, err := findProgram(args[0], a.searchPath())
 	if err != nil {
 		return err
 	}

@@ -145,6 +145,7 @@ func TestRunPassesExitCodesAndSignals(t *testing.T) {
 		{"failure", []string{"sh", "-c", "exit 42"}, "", 42},
 		{"death by a signal", []string{"sh", "-c", "kill -TERM $$"}, "", -int(syscall.SIGTERM)},
 		{"a closed pipe kills as ever", []string{"sh", "-c", "kill -PIPE $$"}, "", -int(syscall.SIGPIPE)},
+		{"a signal that was ignored stays ignored", []string{"sh", "-c", "kill -HUP $$; exit 4"}, "", 4},
 		{"a script without an interpreter line", []string{plain}, "", 9},
 		{"a flag that is the program's", []string{"sh", "-c", "exit 3", "--json"}, "", 3},
 		{"a command that is not found", []string{"nonexistent-command"}, "heddle run: nonexistent-command: command not found\n", 127},
@@ -155,7 +156,11 @@ func TestRunPassesExitCodesAndSignals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := finish(t, heddleProcess(t, env, append([]string{"run", "--"}, tt.args...)...))
+			cmd := heddleProcess(t, env, append([]string{"run", "--"}, tt.args...)...)
+			// As nohup starts programs.
+			cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+			cmd.Path = "/bin/sh"
+			got := finish(t, cmd)
 			if diff := cmp.Diff(result{stderr: tt.stderr, code: tt.code}, got, cmp.AllowUnexported(result{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -187,6 +192,12 @@ func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
 			result{stdout: "1 PCI_BUS_ID\n", stderr: "heddle run: warning: " + reason + "; the program runs unscheduled until that is mended\n"},
 		},
 	}
+	t.Run("no search path at all", func(t *testing.T) {
+		bare := []string{"HEDDLE_API=/nonexistent/api.sock", "HEDDLE_SOCKET=" + attach, "HEDDLE_INTERPOSER=" + lib}
+		if got := finish(t, heddleProcess(t, bare, "run", "--", "echo", "found")); got.stdout != "found\n" {
+			t.Errorf("%+v", got)
+		}
+	})
 	t.Run("only the attach socket is there, as in a container", func(t *testing.T) {
 		got := finish(t, heddleProcess(t, setEnv(env, "HEDDLE_SOCKET", attach), "run", "--require", "--", "sh", "-c", `echo "$HEDDLE_SOCKET"`))
 		if diff := cmp.Diff(result{stdout: attach + "\n"}, got, cmp.AllowUnexported(result{})); diff != "" {

@@ -160,7 +160,11 @@ func (a *app) setTenant(ctx context.Context, o *setOptions) error {
 	if o.weight.set {
 		changes = append(changes, change{What: "weight", After: formatWeight(o.weight.number)})
 	}
-	return a.report(fmt.Sprintf("tenant %s (%s now)", o.tenant, plural(clients, "client")), clients, changes, o.asJSON)
+	now := plural(clients, "client") + " now"
+	if clients == 0 {
+		now = "no clients yet" // so that a slip in the name is seen
+	}
+	return a.report(fmt.Sprintf("tenant %s (%s)", o.tenant, now), clients, changes, o.asJSON)
 }
 
 func findClient(clients []*heddlev1.Client, o *setOptions, byPID bool) *heddlev1.Client {
