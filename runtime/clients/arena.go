@@ -55,7 +55,7 @@ func (m *Manager) shareArenas(d *device) {
 				b.reads[class] = a
 				m.send(b.client, outgoing{
 					message: wire.Arena{
-						DeviceSlot: uint32(b.slot), Priority: uint32(class), Member: abi.MemberNone, //nolint:gosec // both are small
+						DeviceSlot: uint32(b.slot), Priority: uint32(class), Member: abi.MemberNone, // both are small
 					},
 					file: a.readOnly,
 					keep: a.keepReadOnly,
@@ -89,7 +89,7 @@ func (m *Manager) joinArena(b *binding, a *arena) {
 	b.member, b.index = a, index
 	m.send(b.client, outgoing{
 		message: wire.Arena{
-			DeviceSlot: uint32(b.slot), Priority: uint32(a.class), Member: int32(index), //nolint:gosec // all are small
+			DeviceSlot: uint32(b.slot), Priority: uint32(a.class), Member: int32(index), // all are small
 		},
 		file: a.File(),
 		keep: a.keep,

@@ -1,5 +1,7 @@
 package clients
 
+import "slices"
+
 import "strings"
 
 // shortID is how many digits of a container's id people are shown.
@@ -11,14 +13,14 @@ const shortID = 12
 func cgroupPath(text []byte) string {
 	unified, memory, longest := "", "", ""
 	for line := range strings.Lines(string(text)) {
-		_, controllers, path, ok := cgroupLine(line)
+		controllers, path, ok := cgroupLine(line)
 		if !ok {
 			continue
 		}
-		switch {
-		case controllers == "":
+		switch controllers {
+		case "":
 			unified = path
-		case controllers == "memory":
+		case "memory":
 			memory = path
 		}
 		if len(path) > len(longest) {
@@ -35,12 +37,12 @@ func cgroupPath(text []byte) string {
 }
 
 // cgroupLine splits "4:memory:/path"; a path may hold colons itself.
-func cgroupLine(line string) (hierarchy, controllers, path string, ok bool) {
+func cgroupLine(line string) (controllers, path string, ok bool) {
 	parts := strings.SplitN(strings.TrimRight(line, "\n"), ":", 3)
 	if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
-		return "", "", "", false
+		return "", "", false
 	}
-	return parts[0], parts[1], parts[2], true
+	return parts[1], parts[2], true
 }
 
 // containerID finds the innermost container in any of the paths. The engines
@@ -57,13 +59,13 @@ func cgroupLine(line string) (hierarchy, controllers, path string, ok bool) {
 //	/default/NAME, /NAMESPACE/ID                       containerd's own clients
 func containerID(text []byte) string {
 	for line := range strings.Lines(string(text)) {
-		_, _, path, ok := cgroupLine(line)
+		_, path, ok := cgroupLine(line)
 		if !ok {
 			continue
 		}
 		parts := strings.Split(path, "/")
-		for i := len(parts) - 1; i >= 0; i-- {
-			if id := idIn(parts[i]); id != "" {
+		for _, part := range slices.Backward(parts) {
+			if id := idIn(part); id != "" {
 				return id[:shortID]
 			}
 		}

@@ -132,8 +132,7 @@ func (m *Manager) refuse(conn *wire.Conn, status uint32, text string) {
 const refusedPatience = 100 * time.Millisecond
 
 func statusOf(err error) uint32 {
-	var s *statusError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[*statusError](err); ok {
 		return s.status
 	}
 	switch errdefs.KindOf(err) {

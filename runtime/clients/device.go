@@ -202,7 +202,7 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 			delete(b.peers, h)
 			c.slots.Remove(slot)
 			m.send(c, outgoing{message: wire.Peer{
-				Op: abi.PeerRemove, Slot: uint32(slot), DeviceSlot: uint32(b.slot), //nolint:gosec // both are small
+				Op: abi.PeerRemove, Slot: uint32(slot), DeviceSlot: uint32(b.slot), // both are small
 			}})
 		}
 	}
@@ -233,7 +233,7 @@ func (m *Manager) addPeer(b, h *binding) (int, bool) {
 	b.peers[h] = slot
 	m.send(c, outgoing{
 		message: wire.Peer{
-			Op: abi.PeerAdd, Slot: uint32(slot), DeviceSlot: uint32(b.slot), PeerSlot: uint32(h.slot), //nolint:gosec // all are small
+			Op: abi.PeerAdd, Slot: uint32(slot), DeviceSlot: uint32(b.slot), PeerSlot: uint32(h.slot), // all are small
 		},
 		file: h.client.segment.File(),
 		keep: h.client.keep,

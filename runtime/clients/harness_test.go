@@ -49,7 +49,7 @@ func (p *policy) Plan(_ wire.UUID, members []Member) []Decision {
 	decisions := make([]Decision, 0, len(members))
 	for _, m := range members {
 		d := Decision{Client: m.Client, Verdict: shm.DeviceVerdict{
-			Priority: uint32(m.Class), Weight: uint32(m.Weight), Window: time.Millisecond, //nolint:gosec // small
+			Priority: uint32(m.Class), Weight: uint32(m.Weight), Window: time.Millisecond, // small
 		}}
 		for _, h := range members {
 			if h.Class < m.Class {
@@ -96,7 +96,7 @@ func serve(t *testing.T, change ...func(*Options)) *server {
 	opt := Options{
 		Log: slog.New(slog.DiscardHandler), Admission: p, Planner: p, Generation: 3, Secret: secret,
 		NextID: func() (uint64, error) { return last.Add(1), nil },
-		Now:    func() uint64 { return uint64(time.Now().UnixNano()) }, //nolint:gosec // after 1970
+		Now:    func() uint64 { return uint64(time.Now().UnixNano()) }, // after 1970
 		Max:    600, MaxPerUser: 600, HandshakeTimeout: 5 * time.Second,
 	}
 	for _, f := range change {
@@ -286,7 +286,7 @@ func (p *program) over() bool {
 func (p *program) open(slot int, uuid wire.UUID) {
 	p.t.Helper()
 	p.seg.Devices[slot].UUID = uuid
-	if err := p.conn.WriteMessage(wire.Device{Slot: uint32(slot), UUID: uuid}); err != nil { //nolint:gosec // small
+	if err := p.conn.WriteMessage(wire.Device{Slot: uint32(slot), UUID: uuid}); err != nil { // small
 		p.t.Fatal(err)
 	}
 	eventually(p.t, "the slot is bound", func() bool {

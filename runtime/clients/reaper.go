@@ -35,7 +35,7 @@ func newReaper() (*reaper, error) {
 // add calls dead, once, when the process of pidfd is gone. It must be removed
 // before pidfd is closed.
 func (r *reaper) add(pidfd *os.File, dead func()) error {
-	fd := int32(pidfd.Fd()) //nolint:gosec // descriptors are small
+	fd := int32(pidfd.Fd()) // descriptors are small
 	r.mu.Lock()
 	r.watch[fd] = dead
 	r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *reaper) add(pidfd *os.File, dead func()) error {
 }
 
 func (r *reaper) remove(pidfd *os.File) {
-	fd := int32(pidfd.Fd()) //nolint:gosec // descriptors are small
+	fd := int32(pidfd.Fd()) // descriptors are small
 	r.mu.Lock()
 	delete(r.watch, fd)
 	r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Problem is one thing that is wrong with a configuration.
-type Problem struct {
+type Problem struct { //nolint:errname // named for what it is to the reader of a configuration
 	File string // empty if it does not come from a file
 	Line int    // 0 if it has none
 	// Origin names the source of the value when that is not a file: env:NAME,
@@ -37,7 +37,7 @@ func (p Problem) Error() string {
 
 // Problems is every problem of one configuration; its text has one line for
 // each.
-type Problems []Problem
+type Problems []Problem //nolint:errname // as above
 
 func (p Problems) Error() string {
 	lines := make([]string, len(p))

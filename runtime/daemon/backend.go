@@ -25,13 +25,13 @@ func (b *backend) Status(context.Context) (*heddlev1.StatusResponse, error) {
 		Version:       d.opt.Version,
 		Generation:    d.store.Generation(),
 		AbiVersion:    abi.ABIVersion,
-		Pid:           uint32(os.Getpid()), //nolint:gosec // a pid
+		Pid:           uint32(os.Getpid()), // a pid
 		Started:       timestamppb.New(d.started),
 		DriverVersion: d.versions.Driver,
 		NvmlVersion:   d.versions.NVML,
 		AttachSocket:  d.attach.Addr().String(),
-		Clients:       uint32(d.clients.Count()),   //nolint:gosec // bounded by configuration
-		Devices:       uint32(d.inventory.count()), //nolint:gosec // few
+		Clients:       uint32(d.clients.Count()),   // bounded by configuration
+		Devices:       uint32(d.inventory.count()), // few
 	}, nil
 }
 
@@ -61,17 +61,17 @@ func (b *backend) ListDevices(ctx context.Context) ([]*heddlev1.Device, error) {
 func protoDevice(dev *gpu.Device, usage *gpu.Usage, attached map[gpu.UUID]uint32) *heddlev1.Device {
 	p := &heddlev1.Device{
 		Uuid:               dev.UUID.GPUString(),
-		Index:              uint32(dev.Index), //nolint:gosec // small
+		Index:              uint32(dev.Index), // small
 		Name:               dev.Name,
 		MemoryTotalBytes:   dev.MemoryBytes,
 		MemoryUsedBytes:    usage.MemoryUsedBytes,
-		UtilizationPercent: uint32(max(usage.UtilizationPercent, 0)), //nolint:gosec // at most 100
-		Multiprocessors:    uint32(dev.Multiprocessors),              //nolint:gosec // small
+		UtilizationPercent: uint32(max(usage.UtilizationPercent, 0)), // at most 100
+		Multiprocessors:    uint32(dev.Multiprocessors),              // small
 		PciBusId:           dev.PCIBusID,
 		MigMode:            dev.MIG.String(),
 		Mps:                slices.ContainsFunc(usage.Processes, func(p gpu.Process) bool { return p.MPS }),
 		Clients:            attached[dev.UUID],
-		Processes:          uint32(len(usage.Processes)), //nolint:gosec // small
+		Processes:          uint32(len(usage.Processes)), // small
 		ComputeMode:        string(dev.ComputeMode),
 	}
 	for _, m := range dev.MIGDevices {
@@ -101,15 +101,15 @@ func (b *backend) ListClients(_ context.Context, req *heddlev1.ListClientsReques
 func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 	p := &heddlev1.Client{
 		Id:                c.ID,
-		Pid:               uint32(c.PID), //nolint:gosec // a pid
-		Uid:               uint32(c.UID), //nolint:gosec // a uid
+		Pid:               uint32(c.PID), // a pid
+		Uid:               uint32(c.UID), // a uid
 		User:              c.User,
 		Container:         c.Container,
 		Tenant:            c.Tenant,
 		Name:              c.Name,
 		Command:           c.Command,
-		Priority:          uint32(c.Priority), //nolint:gosec // 0 to 9
-		Weight:            uint32(c.Weight),   //nolint:gosec // at most 10000
+		Priority:          uint32(c.Priority), // 0 to 9
+		Weight:            uint32(c.Weight),   // at most 10000
 		State:             heddlev1.ClientState_CLIENT_STATE_ATTACHED,
 		Reason:            c.Evicted,
 		Attached:          timestamppb.New(c.Attached),
@@ -230,7 +230,7 @@ func (b *backend) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest) (
 		return 0, err
 	}
 	b.d.log.Info("tenant set", "tenant", req.GetTenant(), "clients", n)
-	return uint32(n), nil //nolint:gosec // bounded by configuration
+	return uint32(n), nil // bounded by configuration
 }
 
 // Config implements api.Backend.

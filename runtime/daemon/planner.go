@@ -54,8 +54,8 @@ func decision(v *sched.Verdict) clients.Decision {
 		Client: uint64(v.Client),
 		Verdict: shm.DeviceVerdict{
 			Gate:      uint32(v.Gate),
-			Priority:  uint32(v.Class),  //nolint:gosec // a policy keeps classes in their bounds
-			Weight:    uint32(v.Weight), //nolint:gosec // bounded by configuration and API
+			Priority:  uint32(v.Class),  // a policy keeps classes in their bounds
+			Weight:    uint32(v.Weight), // bounded by configuration and API
 			Window:    v.Parameters.Window,
 			Estimate:  v.Parameters.Estimate,
 			Quiet:     v.Parameters.Quiet,
@@ -83,10 +83,10 @@ func ids(from []sched.ClientID) []uint64 {
 func (planner) Open(v *shm.DeviceVerdict, peers []clients.GatePeer, now, heldSince uint64) bool {
 	in := sched.Input{
 		NowNs:       now,
-		EstimateNs:  uint64(v.Estimate), //nolint:gosec // durations of a verdict are not negative
-		WindowNs:    uint64(v.Window),   //nolint:gosec // as above
-		QuietNs:     uint64(v.Quiet),    //nolint:gosec // as above
-		MaxHoldNs:   uint64(v.MaxHold),  //nolint:gosec // as above
+		EstimateNs:  uint64(v.Estimate), // durations of a verdict are not negative
+		WindowNs:    uint64(v.Window),   // as above
+		QuietNs:     uint64(v.Quiet),    // as above
+		MaxHoldNs:   uint64(v.MaxHold),  // as above
 		HeldSinceNs: heldSince,
 		Gate:        sched.Gate(v.Gate),
 		MarginPPM:   v.MarginPPM,

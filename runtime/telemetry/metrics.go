@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,7 +37,7 @@ var _ prometheus.Collector = (*Collector)(nil)
 // NewCollector returns a collector over what list returns.
 func NewCollector(list func() []Client) *Collector {
 	client := []string{"client", "tenant", "name", "priority"}
-	device := append(client[:len(client):len(client)], "device")
+	device := append(slices.Clip(client), "device")
 	desc := func(name, help string, labels []string) *prometheus.Desc {
 		return prometheus.NewDesc("heddle_"+name, help, labels, nil)
 	}
@@ -82,7 +83,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			if !d.Bound {
 				continue
 			}
-			labels := append(labels[:len(labels):len(labels)], client.UUIDs[slot])
+			labels := append(slices.Clip(labels), client.UUIDs[slot])
 			if d.Published {
 				counter(c.busy, d.BusyTime.Seconds(), labels...)
 			}

@@ -53,7 +53,6 @@ type DeviceRates struct {
 // Rater keeps the last reading of every client.
 type Rater struct {
 	mu     sync.Mutex
-	last   time.Time
 	round  uint64
 	states map[uint64]*state
 }
