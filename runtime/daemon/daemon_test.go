@@ -1,0 +1,362 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/heddle-project/heddle/runtime/abi"
+	"github.com/heddle-project/heddle/runtime/api"
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+	"github.com/heddle-project/heddle/runtime/config"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/gpu"
+	"github.com/heddle-project/heddle/runtime/gpu/gputest"
+	"github.com/heddle-project/heddle/runtime/wire"
+)
+
+// load makes the configuration of a heddled that lives in dir.
+func load(t *testing.T, dir, more string) *config.Loaded {
+	t.Helper()
+	path := filepath.Join(dir, "heddled.toml")
+	text := "version = 1\n" +
+		"api_socket = \"" + dir + "/api.sock\"\n" +
+		"attach_dir = \"" + dir + "/attach\"\n" +
+		"state_dir = \"" + dir + "/state\"\n" + more
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := config.Load(config.Source{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func options(l *config.Loaded) Options {
+	return Options{
+		Config: l, Version: "test", Log: slog.New(slog.DiscardHandler),
+		OpenDriver: func(string) (gpu.Driver, error) { return gputest.New(gputest.H100(0)), nil },
+	}
+}
+
+// running is a Daemon that serves.
+type running struct {
+	*api.Conn
+	stop func() error
+}
+
+// start runs a Daemon until the test ends, and waits until its API answers.
+func start(t *testing.T, opt Options) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- New(opt).Run(ctx) }()
+	conn := api.NewConn(opt.Config.APISocket)
+	r := &running{Conn: conn}
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	})
+	eventually(t, "the API answers", func() bool {
+		select {
+		case err := <-done:
+			done <- err
+			t.Fatalf("heddled ended: %v", err)
+		default:
+		}
+		_, err := conn.Status(t.Context())
+		return err == nil
+	})
+	return r
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// attach makes this process a client, as the interposer would.
+func attach(t *testing.T, l *config.Loaded, hello wire.Hello) (*wire.Conn, wire.Welcome) {
+	t.Helper()
+	hello.ABIVersion, hello.ABIOldest = abi.ABIVersion, abi.ABIOldest
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: filepath.Join(l.AttachDir, config.AttachSocket), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	c := wire.NewConn(conn)
+	if err := c.WriteMessage(hello, clientSegment(t)); err != nil {
+		t.Fatal(err)
+	}
+	message, files, err := c.ReadMessage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		_ = f.Close()
+	}
+	return c, message.(wire.Welcome) //nolint:errcheck // a panic is as good a failure as any
+}
+
+// clientSegment is an honest client's: header, sealed.
+func clientSegment(t *testing.T) *os.File {
+	t.Helper()
+	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "test")
+	t.Cleanup(func() { _ = f.Close() })
+	header := []byte{'H', 'D', 'C', 'L', abi.ABIVersion, 0, 0, 0}
+	header = append(header, byte(abi.SizeofClientSegment&0xff), byte(abi.SizeofClientSegment>>8), 0, 0, 0, 0, 0, 0)
+	_, err = f.WriteAt(header, 0)
+	if err := errors.Join(err, f.Truncate(abi.SizeofClientSegment)); err != nil {
+		t.Fatal(err)
+	}
+	seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestAClientIsSeenThroughTheAPI(t *testing.T) {
+	l := load(t, t.TempDir(), "")
+	r := start(t, options(l))
+	conn, welcome := attach(t, l, wire.Hello{PriorityHint: abi.ClassLow, Name: "train"})
+	if welcome.Status != abi.StatusOK || welcome.Generation != 1 {
+		t.Fatalf("%+v", welcome)
+	}
+	uuid := gputest.H100(0).UUID
+	if err := conn.WriteMessage(wire.Device{Slot: 0, UUID: wire.UUID(uuid)}); err != nil {
+		t.Fatal(err)
+	}
+	var client *heddlev1.Client
+	eventually(t, "the client has its device", func() bool {
+		clients, err := r.Clients(t.Context(), nil)
+		if err != nil || len(clients) != 1 {
+			t.Fatalf("%v, %v", clients, err)
+		}
+		client = clients[0]
+		return len(client.GetDevices()) == 1
+	})
+	if client.GetName() != "train" || client.GetPriority() != abi.ClassLow || int(client.GetPid()) != os.Getpid() ||
+		client.GetState() != heddlev1.ClientState_CLIENT_STATE_ATTACHED || client.GetTenant() == "" {
+		t.Errorf("%v", client)
+	}
+	if d := client.GetDevices()[0]; d.GetUuid() != uuid.GPUString() || d.GetGate() != "open" {
+		t.Errorf("%v", d)
+	}
+	devices, err := r.Devices(t.Context())
+	if err != nil || len(devices) != 1 || devices[0].GetClients() != 1 || devices[0].GetMigMode() != "disabled" {
+		t.Errorf("%v, %v", devices, err)
+	}
+	status, err := r.Status(t.Context())
+	if err != nil || status.GetClients() != 1 || status.GetDevices() != 1 || status.GetVersion() != "test" {
+		t.Errorf("%v, %v", status, err)
+	}
+	_ = conn.Close()
+	eventually(t, "the client is gone", func() bool {
+		clients, err := r.Clients(t.Context(), nil)
+		return err == nil && len(clients) == 0
+	})
+}
+
+func TestWhatWasSetSurvivesARestart(t *testing.T) {
+	l := load(t, t.TempDir(), "")
+	first := start(t, options(l))
+	_, welcome := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
+	high, weight := uint32(abi.ClassHigh), uint32(300)
+	if _, err := first.SetClient(t.Context(), &heddlev1.SetClientRequest{
+		Target: &heddlev1.SetClientRequest_Pid{Pid: uint32(os.Getpid())}, Priority: &high, //nolint:gosec // a pid
+	}); err != nil {
+		t.Fatal(err)
+	}
+	clients, err := first.Clients(t.Context(), nil)
+	if err != nil || len(clients) != 1 {
+		t.Fatalf("%v, %v", clients, err)
+	}
+	tenant := clients[0].GetTenant()
+	if n, err := first.SetTenant(t.Context(), &heddlev1.SetTenantRequest{Tenant: tenant, Weight: &weight}); err != nil || n != 1 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := start(t, options(l))
+	_, back := attach(t, l, wire.Hello{PriorityHint: abi.HintNone, Token: welcome.Token})
+	if back.ClientID != welcome.ClientID || back.Generation != welcome.Generation+1 {
+		t.Errorf("%+v, was %+v", back, welcome)
+	}
+	_, stranger := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
+	clients, err = second.Clients(t.Context(), nil)
+	if err != nil || len(clients) != 2 || stranger.ClientID == back.ClientID {
+		t.Fatalf("%v, %v", clients, err)
+	}
+	for _, c := range clients {
+		want := uint32(abi.ClassNormal)
+		if c.GetId() == back.ClientID {
+			want = abi.ClassHigh
+		}
+		if c.GetPriority() != want || c.GetWeight() != 300 {
+			t.Errorf("client %d: class %d weight %d", c.GetId(), c.GetPriority(), c.GetWeight())
+		}
+	}
+}
+
+func TestRulesDecideWhoMayAttach(t *testing.T) {
+	l := load(t, t.TempDir(), "[[rule]]\nexecutable = \"**/daemon.test\"\nrefuse = true\n")
+	start(t, options(l))
+	_, welcome := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
+	if welcome.Status != abi.StatusRefused || !strings.Contains(welcome.Text, "file:5") {
+		t.Errorf("%+v", welcome)
+	}
+}
+
+func TestRunSaysWhyItCannotStart(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(t *testing.T, dir string, opt *Options)
+		kind    errdefs.Kind
+		words   []string
+	}{
+		{"a second instance", func(t *testing.T, _ string, opt *Options) {
+			t.Helper()
+			start(t, *opt)
+		}, errdefs.Busy, []string{"open state", "another heddled", "state_dir"}},
+		{"a second instance with its own state on the same sockets", func(t *testing.T, dir string, opt *Options) {
+			t.Helper()
+			start(t, *opt)
+			other := load(t, t.TempDir(), "")
+			other.APISocket, other.AttachDir = dir+"/api.sock", dir+"/attach"
+			opt.Config = other
+		}, errdefs.Busy, []string{"open attach socket", "another heddled"}},
+		{"no NVML", func(_ *testing.T, dir string, opt *Options) {
+			opt.Config.NVMLLibrary = dir + "/libnvidia-ml.so.1"
+			opt.OpenDriver = nil
+		}, errdefs.Unavailable, []string{"find devices", "libnvidia-ml.so.1", "driver"}},
+		{"a file where the state should be", func(t *testing.T, dir string, _ *Options) {
+			t.Helper()
+			if err := os.WriteFile(dir+"/state", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, errdefs.Unknown, []string{"open state", "/state", "state_dir"}},
+		{"damaged state", func(t *testing.T, dir string, _ *Options) {
+			t.Helper()
+			err := errors.Join(os.Mkdir(dir+"/state", 0o700), os.WriteFile(dir+"/state/heddled.db", []byte("x"), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, errdefs.Corrupt, []string{"open state", "heddled.db", "move the file away"}},
+		{"something else in the place of a socket", func(t *testing.T, dir string, _ *Options) {
+			t.Helper()
+			if err := os.WriteFile(dir+"/api.sock", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, errdefs.Exists, []string{"open API socket", "/api.sock", "remove it"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			opt := options(load(t, dir, ""))
+			tt.prepare(t, dir, &opt)
+			err := New(opt).Run(t.Context())
+			if err == nil {
+				t.Fatal("it ran, and stopped without an error")
+			}
+			if got := errdefs.KindOf(err); got != tt.kind && tt.kind != errdefs.Unknown {
+				t.Errorf("kind %v, want %v", got, tt.kind)
+			}
+			for _, w := range tt.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func TestAStartAfterAKillFindsItsSocketsInTheWay(t *testing.T) {
+	l := load(t, t.TempDir(), "")
+	for _, path := range []string{l.APISocket, filepath.Join(l.AttachDir, config.AttachSocket)} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.SetUnlinkOnClose(false) // as a kill leaves it
+		_ = listener.Close()
+	}
+	r := start(t, options(l))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(l.APISocket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket was left behind: %v", err)
+	}
+}
+
+func TestMetricsAndModes(t *testing.T) {
+	l := load(t, t.TempDir(), "")
+	start(t, options(l))
+	attach(t, l, wire.Hello{PriorityHint: abi.HintNone, Name: "train"})
+	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", l.APISocket)
+	}}}
+	t.Cleanup(web.CloseIdleConnections)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := web.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"heddle_clients 1\n", `heddle_client_launches_total{client="1",name="train",`, "go_goroutines"} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("no %q in the metrics", want)
+		}
+	}
+	for path, mode := range map[string]os.FileMode{
+		l.AttachDir: 0o755, filepath.Join(l.AttachDir, config.AttachSocket): 0o666, l.APISocket: 0o666, l.StateDir: 0o700,
+	} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v, want %v", path, info.Mode().Perm(), err, mode)
+		}
+	}
+}
