@@ -97,10 +97,8 @@ func TestDemoRefusesWrongUse(t *testing.T) {
 }
 
 func TestDemoRowShowsWhoRunsAndWhoIsHeld(t *testing.T) {
-	device := func(busy, held bool, busyShare, heldShare float64) *heddlev1.Client {
-		return &heddlev1.Client{Devices: []*heddlev1.ClientDevice{{
-			Busy: busy, Held: held, BusyShare: new(busyShare), HeldShare: heldShare,
-		}}}
+	device := func(busy, held bool) *heddlev1.Client {
+		return &heddlev1.Client{Devices: []*heddlev1.ClientDevice{{Busy: busy, Held: held}}}
 	}
 	tests := []struct {
 		name   string
@@ -111,9 +109,10 @@ func TestDemoRowShowsWhoRunsAndWhoIsHeld(t *testing.T) {
 		{"nothing known yet", nil, nil, "idle"},
 		{"a player between passes", &playStatus{Begun: 3, Done: 3}, nil, "idle"},
 		{"a player in a pass, nobody to ask", &playStatus{Begun: 4, Done: 3}, nil, "runs"},
-		{"the daemon knows better: held", &playStatus{Begun: 4, Done: 3}, device(true, true, 0.5, 0.5), "held"},
-		{"the daemon knows better: idle", &playStatus{Begun: 4, Done: 3}, device(false, false, 0, 0), "idle"},
-		{"the daemon says busy", &playStatus{Begun: 4, Done: 3}, device(true, false, 0.7, 0.3), "runs"},
+		{"the daemon knows better: held", &playStatus{Begun: 4, Done: 3}, device(false, true), "held"},
+		{"the daemon knows better: idle", &playStatus{Begun: 4, Done: 3}, device(false, false), "idle"},
+		{"the daemon says busy", &playStatus{Begun: 4, Done: 3}, device(true, false), "runs"},
+		{"the device works while the next launch waits", &playStatus{Begun: 4, Done: 3}, device(true, true), "runs"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,7 +134,7 @@ func TestDemoScreenKeepsItsShape(t *testing.T) {
 	if lines := strings.Count(text, "\n"); lines != 3 {
 		t.Errorf("%d lines, want 3:\n%s", lines, text)
 	}
-	if !strings.Contains(text, strings.Repeat("#", demoStrip)+" 1 done, last 6.2 ms") {
+	if !strings.Contains(text, strings.Repeat("#", demoStrip)+"    1 done, last   6.2 ms, runs 100%") {
 		t.Errorf("no full strip in\n%s", text)
 	}
 }

@@ -98,13 +98,9 @@ func (v *demoView) phase(ctx context.Context, title string, length time.Duration
 }
 
 func (v *demoView) follow(ctx context.Context, title string, length time.Duration, players []*player) {
-	every := demoLineEvery
-	if v.live {
-		every = demoTick
-	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(demoTick)
 	defer tick.Stop()
-	start := time.Now()
+	start, nextLine := time.Now(), demoLineEvery
 	rows := make([]demoRow, len(players))
 	for i, p := range players {
 		rows[i].name = p.role.name
@@ -124,7 +120,10 @@ func (v *demoView) follow(ctx context.Context, title string, length time.Duratio
 		}
 		elapsed := min(time.Since(start), length)
 		if !v.live {
-			fmt.Fprintln(v.out, demoLine(title, elapsed, rows))
+			if elapsed >= nextLine {
+				nextLine += demoLineEvery
+				fmt.Fprintln(v.out, demoLine(title, elapsed, rows))
+			}
 			continue
 		}
 		if shown {
@@ -177,9 +176,7 @@ type demoRow struct {
 	name   string
 	done   uint64
 	lastMs float64
-	busy   float64 // share of the time since the last look; -1 = unknown
-	held   float64 // -1 = not under Heddle
-	strip  []demoState
+	strip  []demoState // the last ticks
 }
 
 // update takes in a player's own status and, under Heddle, what the daemon says of it.
@@ -191,18 +188,12 @@ func (r *demoRow) update(status *playStatus, client *heddlev1.Client) {
 			state = demoRuns
 		}
 	}
-	r.busy, r.held = -1, -1
 	if devices := client.GetDevices(); len(devices) > 0 {
-		d := devices[0]
-		r.held = d.GetHeldShare()
-		if d.BusyShare != nil {
-			r.busy = d.GetBusyShare()
-		}
-		switch {
+		switch d := devices[0]; {
+		case d.GetBusy(): // also when its next launch waits: what counts is the device
+			state = demoRuns
 		case d.GetHeld():
 			state = demoHeld
-		case d.GetBusy():
-			state = demoRuns
 		default:
 			state = demoIdle
 		}
@@ -213,22 +204,24 @@ func (r *demoRow) update(status *playStatus, client *heddlev1.Client) {
 	}
 }
 
-// shares says how much of the time it ran and was held, as far as that is known.
-func (r *demoRow) shares() string {
-	var parts []string
-	if r.busy >= 0 {
-		parts = append(parts, "busy "+formatShare(r.busy))
+func (r *demoRow) now() demoState {
+	if len(r.strip) == 0 {
+		return demoIdle
 	}
-	if r.held >= 0 {
-		parts = append(parts, "held "+formatShare(r.held))
-	}
-	return strings.Join(parts, ", ")
+	return r.strip[len(r.strip)-1]
 }
 
+// progress is how far it is, and in how many of the last ticks it ran or was held.
 func (r *demoRow) progress() string {
-	text := fmt.Sprintf("%d done, last %.1f ms", r.done, r.lastMs)
-	if shares := r.shares(); shares != "" {
-		text += ", " + shares
+	text := fmt.Sprintf("%4d done, last %5.1f ms", r.done, r.lastMs)
+	seen := make(map[demoState]int)
+	for _, state := range r.strip {
+		seen[state]++
+	}
+	for _, state := range []demoState{demoRuns, demoHeld} {
+		if seen[state] > 0 {
+			text += fmt.Sprintf(", %s %s", state.word(), formatShare(float64(seen[state])/float64(len(r.strip))))
+		}
 	}
 	return text
 }
@@ -238,7 +231,7 @@ func demoLine(title string, elapsed time.Duration, rows []demoRow) string {
 	parts := make([]string, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		parts[i] = fmt.Sprintf("%s %s, %s", r.name, r.strip[len(r.strip)-1].word(), r.progress())
+		parts[i] = r.name + " " + r.progress()
 	}
 	return fmt.Sprintf("  %-22s %3.0f s  %s", title, elapsed.Seconds(), strings.Join(parts, "; "))
 }
@@ -252,7 +245,7 @@ func demoScreen(title string, elapsed, length time.Duration, rows []demoRow, col
 		strings.Repeat("=", full), strings.Repeat(" ", bar-full), elapsed.Seconds(), clearLine)
 	for i := range rows {
 		r := &rows[i]
-		state := r.strip[len(r.strip)-1]
+		state := r.now()
 		fmt.Fprintf(&out, "  %-9s %s %s%s %s%s\n", r.name, colors.paint(state.tone(), state.word()),
 			paintStrip(r.strip, colors), strings.Repeat(" ", demoStrip-len(r.strip)), r.progress(), clearLine)
 	}
