@@ -1,8 +1,9 @@
 package clients
 
-import "slices"
-
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // shortID is how many digits of a container's id people are shown.
 const shortID = 12
