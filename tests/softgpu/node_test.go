@@ -1,0 +1,216 @@
+package softgpu
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// client is a running testdata/client.py.
+type client struct {
+	pid   int
+	codes []string // what its calls answered
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+func startClient(t *testing.T, n *Node, bytes, launches int) *client {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("no python3: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "client.py"), strconv.Itoa(bytes), strconv.Itoa(launches))
+	cmd.Env = append(os.Environ(), n.Env()...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &client{pid: cmd.Process.Pid, cmd: cmd, stdin: stdin}
+	t.Cleanup(c.kill)
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("client: %v", err)
+	}
+	c.codes = strings.Fields(line)
+	return c
+}
+
+// stop lets the client end by itself.
+func (c *client) stop(t *testing.T) {
+	t.Helper()
+	if err := c.stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("client: %v", err)
+	}
+	c.cmd = nil
+}
+
+func (c *client) kill() {
+	if c.cmd == nil {
+		return
+	}
+	_ = c.cmd.Process.Kill() // it may be gone already
+	_ = c.cmd.Wait()         // says that it was killed
+	c.cmd = nil
+}
+
+func TestNodeShowsAClient(t *testing.T) {
+	const bytes, launches = 8 << 20, 5
+	n := newNode(t, Options{GPUs: []string{"2xH100"}})
+	c := startClient(t, n, bytes, launches)
+	if bad := failures(c.codes); len(bad) > 0 {
+		t.Fatalf("the client's calls answered %v", c.codes)
+	}
+
+	list := n.Processes()
+	if len(list) != 1 || list[0].PID != c.pid {
+		t.Fatalf("processes %+v, want pid %d", list, c.pid)
+	}
+	p := list[0]
+	if p.UsedBytes[0] < bytes || p.UsedBytes[1] != 0 || p.Contexts[0] != 1 || p.Contexts[1] != 0 {
+		t.Errorf("the process has %v bytes, %v contexts", p.UsedBytes, p.Contexts)
+	}
+	if p.Calls.Launches != launches || p.Calls.Opaque != launches || p.Calls.Allocs != 1 || p.Calls.Syncs != 1 {
+		t.Errorf("the process made %+v", p.Calls)
+	}
+	if used := n.GPUs()[0].UsedBytes; used != p.UsedBytes[0] {
+		t.Errorf("%d bytes in use on the device, %d by its only process", used, p.UsedBytes[0])
+	}
+
+	c.stop(t)
+	if list := n.Processes(); len(list) != 0 {
+		t.Errorf("after the end: %+v", list)
+	}
+	if err := n.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if used := n.GPUs()[0].UsedBytes; used != 0 {
+		t.Errorf("after the end %d bytes are in use", used)
+	}
+	if calls := n.Calls(); calls.Launches != launches {
+		t.Errorf("%d launches remembered, want %d", calls.Launches, launches)
+	}
+}
+
+func TestNodeForgetsAKilledClient(t *testing.T) {
+	n := newNode(t, Options{})
+	c := startClient(t, n, 1<<20, 1)
+	c.kill()
+	if list := n.Processes(); len(list) != 0 {
+		t.Errorf("processes %+v", list)
+	}
+	if err := n.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if used := n.GPUs()[0].UsedBytes; used != 0 {
+		t.Errorf("%d bytes are still in use", used)
+	}
+}
+
+func TestInjectedFaults(t *testing.T) {
+	const outOfMemory, launchFailed = "2", "719"
+	tests := []struct {
+		name  string
+		fault Injection
+		want  []string // codes that are no success, in order
+	}{
+		{"once", Injection{Entry: "cuMemAlloc_v2", Result: 2}, []string{outOfMemory}},
+		{"after two launches", Injection{Entry: "cuLaunchKernel", Result: 719, After: 2}, []string{launchFailed}},
+		{"always", Injection{Entry: "cuLaunchKernel", Result: 719, Always: true}, []string{launchFailed, launchFailed, launchFailed, launchFailed}},
+		{"sticky", Injection{Entry: "cuLaunchKernel", Result: 719, After: 2, Sticky: true}, []string{launchFailed, launchFailed, launchFailed}},
+		{"of another process", Injection{Entry: "*", Result: 2, PID: 1}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			n := newNode(t, Options{})
+			armed, err := n.Inject(tt.fault)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := startClient(t, n, 1<<20, 4)
+			got := failures(c.codes)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("failed calls of %v (-want +got):\n%s", c.codes, diff)
+			}
+			if (armed.Hits() > 0) != (len(tt.want) > 0) {
+				t.Errorf("the fault struck %d times", armed.Hits())
+			}
+			armed.Disarm()
+			c.stop(t)
+			if again := startClient(t, n, 1<<20, 4); len(failures(again.codes)) > 0 {
+				t.Errorf("after disarming: %v", again.codes)
+			}
+		})
+	}
+}
+
+func failures(codes []string) []string {
+	var bad []string
+	for _, code := range codes {
+		if code != "0" {
+			bad = append(bad, code)
+		}
+	}
+	return bad
+}
+
+func TestInjectRefuses(t *testing.T) {
+	n := newNode(t, Options{})
+	for _, entry := range []string{"", strings.Repeat("x", NameBytes)} {
+		if _, err := n.Inject(Injection{Entry: entry}); err == nil {
+			t.Errorf("a fault in %q was accepted", entry)
+		}
+	}
+	for range MaxFaults {
+		if _, err := n.Inject(Injection{Entry: "cuInit"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := n.Inject(Injection{Entry: "cuInit"}); err == nil {
+		t.Error("one fault too many was accepted")
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	short := filepath.Join(dir, "short")
+	if err := os.WriteFile(short, []byte("notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, make([]byte, SizeofState), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "missing"), short, empty} {
+		if n, err := Open(path); err == nil {
+			t.Errorf("%s was opened: %v", path, n.Close())
+		}
+	}
+}
+
+func TestNewRefusesAnUnknownModel(t *testing.T) {
+	if _, err := FindBuild(); err != nil {
+		t.Skip(err)
+	}
+	if n, err := New(t.Context(), t.TempDir(), Options{GPUs: []string{"Voodoo2"}}); err == nil {
+		t.Errorf("a node with an unknown model: %v", n.Close())
+	}
+}
