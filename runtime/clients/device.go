@@ -188,6 +188,9 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 			v.CoRun.Add(slot)
 		}
 	}
+	if c.gone {
+		return // its queue was full: it was evicted on the way
+	}
 	if b.mediated {
 		clear(wanted)
 		v.Yields, v.CoRun = shm.Peers{}, shm.Peers{}

@@ -108,7 +108,7 @@ func verify(file *os.File, seals int) (int, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, fmt.Errorf("look at segment: %w", err)
 	}
-	if st.Size < 0 || st.Size > sizeMax {
+	if st.Size <= 0 || st.Size > sizeMax {
 		return 0, errdefs.Errorf(errdefs.Corrupt, "segment has %d bytes, at most %d make sense", st.Size, sizeMax)
 	}
 	return int(st.Size), nil
