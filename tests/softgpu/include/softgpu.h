@@ -131,7 +131,7 @@ struct softgpu_device {
     uint32_t mig_pending;
     uint32_t compute_mode; /* CUDA's number; guarded, set through NVML */
     uint32_t lost;         /* fallen off the bus: every call answers so; guarded */
-    uint32_t pad;
+    uint32_t mps;          /* new processes are clients of a MPS server; guarded */
     uint64_t reserved[32];
 };
 

@@ -136,7 +136,9 @@ static void start_copies(struct softgpu_state *st, struct softgpu_unit *u, int64
     }
 }
 
-static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t earlier(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
 
 static int64_t predict(struct softgpu_state *st, struct softgpu_unit *u, const struct sg_ready *set,
                        int64_t t) {
@@ -219,14 +221,18 @@ void sg_engine_answer(struct softgpu_state *st, uint32_t index, int64_t now) {
     }
 }
 
-int64_t sg_engine_bound(const struct softgpu_state *st, uint32_t stream, int64_t now) {
+int64_t sg_engine_bound(const struct softgpu_state *st, uint32_t stream, uint64_t pos,
+                        int64_t now) {
     const struct softgpu_stream *s = &st->streams[stream];
     const struct softgpu_unit *u = &st->units[s->unit];
+    double left = 0;
+    for (uint32_t i = s->head; i != SOFTGPU_NONE && st->ops[i].pos <= pos; i = st->ops[i].next) {
+        left += st->ops[i].work_ns;
+    }
     if (s->head == SOFTGPU_NONE) {
         return now;
     }
     const struct softgpu_op *op = &st->ops[s->head];
-    double left = s->queued_ns;
     if (op->kind == SOFTGPU_OP_COPY && u->queue_op[op->queue] == s->head) {
         left -= (double)(now - op->start_ns);
     } else if (op->kind == SOFTGPU_OP_KERNEL) {

@@ -55,8 +55,8 @@ void sg_engine_kick(struct softgpu_state *st, uint32_t unit, int64_t now);
  * none. */
 bool sg_engine_take_done(struct softgpu_state *st, uint32_t proc, struct softgpu_op *out);
 
-/* Earliest time at which the stream can be empty up to `pos`. */
-int64_t sg_engine_bound(const struct softgpu_state *st, uint32_t stream, int64_t now);
+/* No earlier than this can the stream have done everything up to position `pos`. */
+int64_t sg_engine_bound(const struct softgpu_state *st, uint32_t stream, uint64_t pos, int64_t now);
 
 /* Forgets everything queued or running of a stream, a context or a process. */
 void sg_engine_drop_stream(struct softgpu_state *st, uint32_t stream);

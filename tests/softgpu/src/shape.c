@@ -1,7 +1,9 @@
 /* How a grid maps to SMs: blocks per SM, SM need, waves. */
 #include "engine.h"
 
-static uint32_t min32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
 
 uint32_t sg_blocks_per_sm(const struct sg_sm_limits *sm, const struct sg_footprint *fp) {
     /* Threads are given out in warps of 32, registers in units of 256 per warp, shared memory with

@@ -148,4 +148,6 @@ void sg_state_lock(const struct sg_node *node) {
     }
 }
 
-void sg_state_unlock(const struct sg_node *node) { pthread_mutex_unlock(mutex_of(node->st)); }
+void sg_state_unlock(const struct sg_node *node) {
+    pthread_mutex_unlock(mutex_of(node->st));
+}

@@ -1,0 +1,112 @@
+# The software GPU: libcuda.so.1, its tool, and builds of it that play other drivers.
+
+CC ?= gcc
+BUILD ?= build
+CFLAGS ?= -O2 -g
+CFLAGS_STRICT ?= -std=c11 -Wall -Wextra -Werror -Wshadow -Wconversion -Wvla -Wmissing-prototypes \
+	-Wstrict-prototypes -fvisibility=hidden -fno-common
+
+SOFTGPU_DIR := tests/softgpu
+SOFTGPU_OBJ = $(BUILD)/softgpu/obj
+SOFTGPU_MAP := $(SOFTGPU_DIR)/gen/libcuda.map
+# The model, the state file and the GPU table; NVML and the tool are built from these too.
+SOFTGPU_CORE := $(addprefix $(SOFTGPU_DIR)/src/,engine.c lists.c sm.c shape.c repair.c state.c \
+	state_fill.c proc.c) $(SOFTGPU_DIR)/models/models.c
+SOFTGPU_DRIVER := $(filter-out $(SOFTGPU_CORE),$(wildcard $(SOFTGPU_DIR)/src/*.c)) \
+	$(SOFTGPU_DIR)/gen/stubs.c
+SOFTGPU_TOOL := $(wildcard $(SOFTGPU_DIR)/tool/*.c)
+SOFTGPU_HEADERS := $(wildcard $(SOFTGPU_DIR)/include/*.h $(SOFTGPU_DIR)/src/*.h \
+	$(SOFTGPU_DIR)/tool/*.h)
+SOFTGPU_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -fPIC -I$(SOFTGPU_DIR)/include -I$(SOFTGPU_DIR)/src
+SOFTGPU_LIBS := -lpthread -ldl -lm
+# The library keeps a thread, so it stays where it is once loaded.
+SOFTGPU_LINK = -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs,-z,now,-z,nodelete
+
+C_SOURCES += $(SOFTGPU_CORE) $(filter-out %/gen/stubs.c,$(SOFTGPU_DRIVER)) $(SOFTGPU_TOOL) \
+	$(wildcard $(SOFTGPU_DIR)/test/*.c)
+C_HEADERS += $(SOFTGPU_HEADERS) $(wildcard $(SOFTGPU_DIR)/test/*.h)
+
+softgpu_objects = $(patsubst $(SOFTGPU_DIR)/%.c,$(SOFTGPU_OBJ)/$(1)/%.o,$(SOFTGPU_CORE) $(SOFTGPU_DRIVER))
+
+.PHONY: softgpu
+softgpu: $(BUILD)/softgpu/libcuda.so.1 $(BUILD)/softgpu/libcuda.so $(BUILD)/softgpu/bin/softgpu \
+	$(BUILD)/softgpu-plt/libcuda.so.1 $(BUILD)/softgpu-old/libcuda.so.1 \
+	$(BUILD)/softgpu-new/libcuda.so.1 ## the software GPU's libcuda.so.1 and tool
+
+# An older and a newer driver differ from the plain one in the files that know the version.
+SOFTGPU_VERSIONED := init.c procaddr.c
+softgpu_variant = $(filter-out \
+	$(SOFTGPU_VERSIONED:%.c=$(SOFTGPU_OBJ)/plain/src/%.o),$(call softgpu_objects,plain)) \
+	$(SOFTGPU_VERSIONED:%.c=$(SOFTGPU_OBJ)/$(1)/src/%.o)
+
+define softgpu_compile
+$(SOFTGPU_OBJ)/$(1)/%.o: $(SOFTGPU_DIR)/%.c $(SOFTGPU_HEADERS)
+	@mkdir -p $$(@D)
+	$$(CC) $$(SOFTGPU_CFLAGS) $(2) -c -o $$@ $$<
+endef
+$(eval $(call softgpu_compile,plain,))
+$(eval $(call softgpu_compile,old,-DSG_DRIVER_VERSION=11080))
+$(eval $(call softgpu_compile,new,-DSG_DRIVER_VERSION=14000 -DSG_VARIANT_NEW))
+
+$(BUILD)/softgpu/libcuda.so.1: $(call softgpu_objects,plain) $(SOFTGPU_MAP)
+	$(CC) $(LDFLAGS) $(SOFTGPU_LINK) -Wl,-Bsymbolic -Wl,--version-script=$(SOFTGPU_MAP) -o $@ \
+		$(filter %.o,$^) $(SOFTGPU_LIBS)
+
+$(BUILD)/softgpu/libcuda.so: $(BUILD)/softgpu/libcuda.so.1
+	ln -sf libcuda.so.1 $@
+
+# A driver whose own calls of exported functions go through the dynamic linker.
+$(BUILD)/softgpu-plt/libcuda.so.1: $(call softgpu_objects,plain) $(SOFTGPU_MAP)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $(SOFTGPU_LINK) -Wl,--version-script=$(SOFTGPU_MAP) -o $@ \
+		$(filter %.o,$^) $(SOFTGPU_LIBS)
+
+# A driver of 11.8: without the names that came later.
+$(BUILD)/softgpu-old/libcuda.so.1: $(call softgpu_variant,old) $(SOFTGPU_MAP) $(BUILD)/softgpu/bin/softgpu
+	@mkdir -p $(@D)
+	$(BUILD)/softgpu/bin/softgpu names --until 11080 | awk 'BEGIN { print "{\n  global:" } \
+		{ print "    " $$1 ";" } END { print "  local: *;\n};" }' > $(@D)/libcuda.map
+	$(CC) $(LDFLAGS) $(SOFTGPU_LINK) -Wl,-Bsymbolic -Wl,--version-script=$(@D)/libcuda.map -o $@ \
+		$(filter %.o,$^) $(SOFTGPU_LIBS)
+
+# A driver to come: one more name, and an answer that is no export.
+$(BUILD)/softgpu-new/libcuda.so.1: $(call softgpu_variant,new) $(SOFTGPU_MAP)
+	@mkdir -p $(@D)
+	sed 's/^  global:/  global:\n    cuSoftgpuFuture;/' $(SOFTGPU_MAP) > $(@D)/libcuda.map
+	$(CC) $(LDFLAGS) $(SOFTGPU_LINK) -Wl,-Bsymbolic -Wl,--version-script=$(@D)/libcuda.map -o $@ \
+		$(filter %.o,$^) $(SOFTGPU_LIBS)
+
+$(BUILD)/softgpu/bin/softgpu: $(SOFTGPU_TOOL) $(SOFTGPU_CORE) $(SOFTGPU_DIR)/src/since.c \
+		$(SOFTGPU_DIR)/gen/stubs.c $(SOFTGPU_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SOFTGPU_CFLAGS) -o $@ $(SOFTGPU_TOOL) $(SOFTGPU_CORE) $(SOFTGPU_DIR)/src/since.c \
+		$(SOFTGPU_DIR)/gen/stubs.c $(SOFTGPU_LIBS)
+
+# ---- tests: against the library, and with the driver's sources inside under the sanitizers.
+SOFTGPU_TESTS := $(patsubst $(SOFTGPU_DIR)/test/%.c,%,$(wildcard $(SOFTGPU_DIR)/test/test_*.c))
+SOFTGPU_TEST_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -D_GNU_SOURCE -I$(SOFTGPU_DIR)/include \
+	-I$(SOFTGPU_DIR)/src -I$(SOFTGPU_DIR)/test
+
+.PHONY: test-softgpu
+test-softgpu: softgpu $(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/plain/%) \
+		$(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/asan/%) ## tests of the software GPU
+	@set -e; for t in $(filter $(BUILD)/test/softgpu/%,$^); do BUILD=$(BUILD) $$t; done
+	@BUILD=$(BUILD) $(SOFTGPU_DIR)/test/exports.sh
+
+$(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
+		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(BUILD)/softgpu/libcuda.so $(SOFTGPU_CORE)
+	@mkdir -p $(@D)
+	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_CORE) -L$(BUILD)/softgpu -lcuda \
+		-Wl,-rpath,$(abspath $(BUILD)/softgpu) $(SOFTGPU_LIBS)
+
+SOFTGPU_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+$(BUILD)/test/softgpu/obj-asan/%.o: $(SOFTGPU_DIR)/%.c $(SOFTGPU_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SOFTGPU_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -c -o $@ $<
+
+SOFTGPU_ASAN_OBJ = $(patsubst $(SOFTGPU_DIR)/%.c,$(BUILD)/test/softgpu/obj-asan/%.o,$(SOFTGPU_CORE) $(SOFTGPU_DRIVER))
+$(BUILD)/test/softgpu/asan/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_ASAN_OBJ) \
+		$(wildcard $(SOFTGPU_DIR)/test/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(SOFTGPU_TEST_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -rdynamic -o $@ $< $(SOFTGPU_ASAN_OBJ) \
+		$(SOFTGPU_LIBS)

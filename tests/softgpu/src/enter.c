@@ -1,0 +1,144 @@
+/* What every call does first, and the injected faults. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+void sg_lock(void) {
+    pthread_mutex_lock(&sg.mutex);
+}
+
+void sg_unlock(void) {
+    pthread_mutex_unlock(&sg.mutex);
+}
+
+void sg_count(enum softgpu_counter c, uint64_t n) {
+    __atomic_add_fetch(&sg.node.st->procs[sg.proc].calls[c], n, __ATOMIC_RELAXED);
+}
+
+/* A number in [0, 1) from a seed and a position: the same run strikes at the same calls. */
+static double draw(uint64_t seed, uint64_t i) {
+    uint64_t x = seed + i * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    return (double)(x >> 11) / 9007199254740992.0;
+}
+
+static bool matches(const struct softgpu_fault *f, const char *entry) {
+    return (f->pid == 0 || f->pid == sg.node.st->procs[sg.proc].pid) &&
+           (strcmp(f->entry, "*") == 0 || strcmp(f->entry, entry) == 0);
+}
+
+static bool strikes(struct softgpu_fault *f) {
+    uint64_t call = __atomic_add_fetch(&f->calls, 1, __ATOMIC_RELAXED);
+    if (call <= f->after) {
+        return false;
+    }
+    if (f->flags & SOFTGPU_FAULT_RANDOM) {
+        return draw(f->seed, call) < f->probability;
+    }
+    if (f->flags & SOFTGPU_FAULT_ALWAYS) {
+        return true;
+    }
+    uint32_t armed = 1;
+    return __atomic_compare_exchange_n(&f->armed, &armed, 0, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+CUresult sg_fault(const char *entry) {
+    struct softgpu_state *st = sg.node.st;
+    if (__builtin_expect(__atomic_load_n(&st->header.faults_armed, __ATOMIC_RELAXED) == 0, 1)) {
+        return CUDA_SUCCESS;
+    }
+    if (strncmp(entry, "do_", 3) == 0) {
+        entry += 3;
+    }
+    for (int i = 0; i < SOFTGPU_MAX_FAULTS; i++) {
+        struct softgpu_fault *f = &st->faults[i];
+        if (__atomic_load_n(&f->armed, __ATOMIC_ACQUIRE) == 0 || !matches(f, entry) ||
+            !strikes(f)) {
+            continue;
+        }
+        __atomic_add_fetch(&f->hits, 1, __ATOMIC_RELAXED);
+        sg_count(SOFTGPU_COUNT_FAULT, 1);
+        if ((f->flags & SOFTGPU_FAULT_STICKY) && sg_current() != NULL) {
+            sg_poison(sg_current(), (CUresult)f->result);
+        }
+        return (CUresult)f->result;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_enter(const char *entry) {
+    if (__builtin_expect(!__atomic_load_n(&sg.initialised, __ATOMIC_ACQUIRE), 0)) {
+        return CUDA_ERROR_NOT_INITIALIZED;
+    }
+    return sg_fault(entry);
+}
+
+struct sg_ctx *sg_current(void) {
+    return sg_self.depth > 0 ? sg_self.stack[sg_self.depth - 1] : NULL;
+}
+
+CUresult sg_ctx_error(const struct sg_ctx *ctx) {
+    return (CUresult)__atomic_load_n(&sg.node.st->contexts[ctx->slot].error, __ATOMIC_RELAXED);
+}
+
+CUresult sg_enter_ctx(const char *entry, struct sg_ctx **ctx) {
+    CUresult rc = sg_enter(entry);
+    if (rc != CUDA_SUCCESS) {
+        return rc;
+    }
+    *ctx = sg_current();
+    if (*ctx == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if ((*ctx)->magic != SG_CONTEXT) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    return sg_ctx_error(*ctx);
+}
+
+/* A fatal fault. Under MPS it takes every client of the server: all contexts of the unit's
+ * group. */
+void sg_poison(struct sg_ctx *ctx, CUresult error) {
+    struct softgpu_state *st = sg.node.st;
+    sg_state_lock(&sg.node);
+    const struct softgpu_context *own = &st->contexts[ctx->slot];
+    for (uint32_t i = 0; i < st->header.context_high; i++) {
+        struct softgpu_context *c = &st->contexts[i];
+        bool same = c == own || ((own->flags & SOFTGPU_CONTEXT_MPS) &&
+                                 (c->flags & SOFTGPU_CONTEXT_MPS) && c->unit == own->unit);
+        if (same && c->state == SOFTGPU_SLOT_USED && c->error == 0) {
+            __atomic_store_n(&c->error, (uint32_t)error, __ATOMIC_RELEASE);
+        }
+    }
+    for (uint32_t i = 0; i < st->header.stream_high; i++) {
+        struct softgpu_stream *s = &st->streams[i];
+        if (s->state == SOFTGPU_SLOT_USED && st->contexts[s->context].error != 0) {
+            sg_engine_drop_stream(st, i);
+        }
+    }
+    sg_engine_kick(st, own->unit, sg_state_now(st));
+    sg_state_unlock(&sg.node);
+}
+
+void sg_spin_until(uint64_t real_ns) {
+    while (sg_monotonic_ns() < real_ns) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+}
+
+void *sg_object(size_t size, uint32_t magic) {
+    uint32_t *p = calloc(1, size);
+    if (p != NULL) {
+        *p = magic;
+    }
+    return p;
+}

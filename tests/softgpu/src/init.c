@@ -1,0 +1,178 @@
+/* cuInit, what a fork leaves behind, and the end of the process. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+struct sg_driver sg = {.mutex = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
+__thread struct sg_thread sg_self __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t init_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void) {
+    pthread_mutex_lock(&init_mutex);
+    pthread_mutex_lock(&sg.mutex);
+}
+
+static void after_fork_parent(void) {
+    pthread_mutex_unlock(&sg.mutex);
+    pthread_mutex_unlock(&init_mutex);
+}
+
+/* The child has none of the parent's contexts, and its copy of the descriptor must go: the
+ * parent's slot is held by the open file, which would outlive the parent here. A real driver
+ * refuses to work in such a child; this one begins afresh at the child's cuInit. */
+static void after_fork_child(void) {
+    if (sg.initialised) {
+        sg_state_close(&sg.node);
+    }
+    memset(&sg, 0, sizeof(sg));
+    memset(&sg_self, 0, sizeof(sg_self));
+    sg_memory_forget();
+    pthread_mutex_init(&sg.mutex, NULL);
+    pthread_cond_init(&sg.work, NULL);
+    pthread_mutex_init(&init_mutex, NULL);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+/* One item of CUDA_VISIBLE_DEVICES: an index or the beginning of a UUID. -1 if it names none. */
+static int visible_item(const struct softgpu_state *st, const char *item, size_t len) {
+    char *end;
+    long index = strtol(item, &end, 10);
+    if (end == item + len && len > 0) {
+        return index >= 0 && index < (long)st->header.device_count ? (int)index : -1;
+    }
+    for (uint32_t d = 0; d < st->header.device_count; d++) {
+        char text[48];
+        const uint8_t *u = st->devices[d].uuid;
+        snprintf(text, sizeof(text),
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+                 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+                 u[14], u[15]);
+        if (len >= 5 && strncasecmp(item, text, len) == 0) {
+            return (int)d;
+        }
+    }
+    return -1;
+}
+
+/* The list ends at the first item that names no device, as with the real driver. */
+static void find_visible(void) {
+    const struct softgpu_state *st = sg.node.st;
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    sg.device_count = 0;
+    if (list == NULL) {
+        for (uint32_t d = 0; d < st->header.device_count; d++) {
+            sg.visible[sg.device_count++] = (int)d;
+        }
+        return;
+    }
+    while (*list != '\0' && sg.device_count < SOFTGPU_MAX_DEVICES) {
+        list += strspn(list, " ");
+        size_t len = strcspn(list, ", ");
+        int d = visible_item(st, list, len);
+        if (d < 0) {
+            return;
+        }
+        sg.visible[sg.device_count++] = d;
+        list += len + strspn(list + len, " ");
+        list += *list == ',';
+    }
+}
+
+static bool any_mps_device(const struct softgpu_state *st) {
+    for (uint32_t d = 0; d < st->header.device_count; d++) {
+        if (st->devices[d].mps) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A process is a client of MPS where the control pipe is there when it starts. */
+static void join_mps(struct softgpu_proc *p) {
+    const char *dir = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char pipe[4096];
+    snprintf(pipe, sizeof(pipe), "%s/control", dir != NULL ? dir : "/tmp/nvidia-mps");
+    if (access(pipe, F_OK) != 0 && !any_mps_device(sg.node.st)) {
+        return;
+    }
+    p->flags |= SOFTGPU_PROC_MPS;
+    const char *share = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    double percent = share != NULL ? strtod(share, NULL) : 100;
+    if (percent > 0 && percent < 100) {
+        p->sm_percent = (uint32_t)(percent < 1 ? 1 : percent);
+    }
+}
+
+static CUresult start(void) {
+    int rc = sg_state_open(&sg.node, NULL, NULL);
+    if (rc != 0) {
+        return rc == -EACCES ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    find_visible();
+    if (sg.device_count == 0) {
+        sg_state_close(&sg.node);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    sg_state_lock(&sg.node);
+    sg_reap(&sg.node, SOFTGPU_NONE, false);
+    sg.proc = sg_proc_claim(&sg.node);
+    if (sg.proc != SOFTGPU_NONE) {
+        join_mps(&sg.node.st->procs[sg.proc]);
+    }
+    sg_state_unlock(&sg.node);
+    if (sg.proc == SOFTGPU_NONE) {
+        sg_state_close(&sg.node);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sg.null_profile = sg.node.st->header.profile == SOFTGPU_PROFILE_NULL;
+    __atomic_store_n(&sg.initialised, 1, __ATOMIC_RELEASE);
+    return CUDA_SUCCESS;
+}
+
+SG_API(cuInit, (unsigned flags)) {
+    if (flags != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    pthread_once(&fork_once, watch_forks);
+    pthread_mutex_lock(&init_mutex);
+    CUresult rc = sg.initialised ? CUDA_SUCCESS : start();
+    pthread_mutex_unlock(&init_mutex);
+    return rc == CUDA_SUCCESS ? sg_fault("cuInit") : rc;
+}
+
+SG_API(cuDriverGetVersion, (int *version)) {
+    if (version == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *version = SG_DRIVER_VERSION;
+    return CUDA_SUCCESS;
+}
+
+/* An orderly exit gives the slot back at once; if a thread is inside a call just now, the slot is
+ * found by its lock, as after a death. */
+__attribute__((destructor)) static void leave(void) {
+    if (!__atomic_load_n(&sg.initialised, __ATOMIC_ACQUIRE) ||
+        pthread_mutex_trylock(&sg.mutex) != 0) {
+        return;
+    }
+    sg.stopping = true;
+    __atomic_store_n(&sg.initialised, 0, __ATOMIC_RELEASE);
+    sg_state_lock(&sg.node);
+    sg_proc_release(&sg.node, sg.proc);
+    sg_state_unlock(&sg.node);
+    pthread_cond_broadcast(&sg.work);
+    pthread_mutex_unlock(&sg.mutex);
+}

@@ -1,0 +1,8 @@
+/* The commands of the tool: each takes its own arguments, its name first, and returns the exit
+ * status: 0, 1 for a failure, 2 for wrong use. */
+#ifndef SOFTGPU_TOOL_H
+#define SOFTGPU_TOOL_H
+
+int tool_names(int argc, char **argv);
+
+#endif /* SOFTGPU_TOOL_H */
