@@ -1,12 +1,10 @@
-# The software GPU's libnvidia-ml.so.1. Extends the targets of tests/softgpu/module.mk.
+# The software GPU's libnvidia-ml.so.1. Extends the targets of tests/softgpu/module.mk, and takes from it what both
+# libraries are built from: the state file, the device model, the GPU models.
 
 NVML_DIR = tests/softgpu/nvml
 NVML_OUT = $(BUILD)/softgpu
 NVML_SOURCES = $(addprefix $(NVML_DIR)/,session.c view.c system.c errors.c identity.c memory.c processes.c \
 	utilization.c health.c mode.c fields.c mig.c)
-# What NVML shares with the driver: the state file, the device model, the GPU models.
-NVML_CORE = $(addprefix tests/softgpu/src/,engine.c lists.c repair.c shape.c sm.c state.c state_fill.c proc.c) \
-	tests/softgpu/models/models.c
 NVML_HEADERS = $(wildcard $(NVML_DIR)/*.h)
 NVML_DEPENDS = $(NVML_HEADERS) $(NVML_DIR)/names.def $(wildcard tests/softgpu/include/*.h tests/softgpu/src/*.h)
 NVML_FLAGS = $(CFLAGS) $(CFLAGS_STRICT) -Itests/softgpu/include -Itests/softgpu/src -I$(NVML_DIR)
@@ -14,7 +12,7 @@ NVML_FLAGS = $(CFLAGS) $(CFLAGS_STRICT) -Itests/softgpu/include -Itests/softgpu/
 C_SOURCES += $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(wildcard $(NVML_DIR)/test/*.c)
 C_HEADERS += $(NVML_HEADERS)
 
-$(NVML_OUT)/libnvidia-ml.so.1: $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(NVML_CORE) $(NVML_DEPENDS)
+$(NVML_OUT)/libnvidia-ml.so.1: $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(SOFTGPU_CORE) $(NVML_DEPENDS)
 	@mkdir -p $(@D)
 	$(CC) $(NVML_FLAGS) -fPIC -shared -Wl,-soname,libnvidia-ml.so.1 -Wl,-z,defs,-z,now -o $@ \
 		$(filter %.c,$^) -lpthread -lm
@@ -27,7 +25,7 @@ softgpu: $(NVML_OUT)/libnvidia-ml.so.1 $(NVML_OUT)/libnvidia-ml.so
 # The tests link the sources, so that the sanitizers see all of it; the plain build also checks the names
 # that the library exports.
 NVML_TESTS = $(BUILD)/test/nvml-test $(BUILD)/test/nvml-test-asan
-NVML_TEST_SOURCES = $(wildcard $(NVML_DIR)/test/*.c) $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(NVML_CORE)
+NVML_TEST_SOURCES = $(wildcard $(NVML_DIR)/test/*.c) $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(SOFTGPU_CORE)
 
 $(BUILD)/test/nvml-test: $(NVML_TEST_SOURCES) $(NVML_DEPENDS)
 	@mkdir -p $(@D)
