@@ -119,7 +119,7 @@ func attach(t *testing.T, l *config.Loaded, hello wire.Hello) (*wire.Conn, wire.
 	for _, f := range files {
 		_ = f.Close()
 	}
-	return c, message.(wire.Welcome) //nolint:errcheck // a panic is as good a failure as any
+	return c, message.(wire.Welcome)
 }
 
 // clientSegment is an honest client's: header, sealed.
@@ -192,7 +192,7 @@ func TestWhatWasSetSurvivesARestart(t *testing.T) {
 	_, welcome := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
 	high, weight := uint32(abi.ClassHigh), uint32(300)
 	if _, err := first.SetClient(t.Context(), &heddlev1.SetClientRequest{
-		Target: &heddlev1.SetClientRequest_Pid{Pid: uint32(os.Getpid())}, Priority: &high, //nolint:gosec // a pid
+		Target: &heddlev1.SetClientRequest_Pid{Pid: uint32(os.Getpid())}, Priority: &high,
 	}); err != nil {
 		t.Fatal(err)
 	}
