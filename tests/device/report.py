@@ -90,21 +90,36 @@ def markdown(whole):
 
 
 def section(data):
-    """Flat values as a table, rows of equal shape as a table, the rest as JSON."""
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+    """Flat values as one table, rows of equal shape as another each, the rest as JSON; what is empty is left out."""
+    if is_rows(data):
         return table(data)
-    lines, flat = [], []
-    for key, value in data.items() if isinstance(data, dict) else [("value", data)]:
-        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+    data = data if isinstance(data, dict) else {"value": data}
+    alike = [key for key, value in data.items() if isinstance(value, dict) and is_row(value)]
+    alike = [key for key in alike if sum(data[key].keys() == data[other].keys() for other in alike) > 1]
+    flat, lines = [], []
+    for key, value in data.items():
+        if key in alike or value in ([], {}, None):
+            continue
+        if is_rows(value):
             lines += ["", "%s:" % key, ""] + table(value)
-        elif isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
+        elif isinstance(value, dict) and is_rows(list(value.values())):
             lines += ["", "%s:" % key, ""] + table([{"": name, **row} for name, row in value.items()])
         elif isinstance(value, (dict, list)):
             lines += ["", "%s:" % key, "", "```json", json.dumps(value, indent=1), "```"]
         else:
             flat.append((key, value))
     head = ["| | |", "|---|---|"] + ["| %s | %s |" % (key, cell(value)) for key, value in flat] if flat else []
+    if alike:
+        head += [""] + table([{"": key, **data[key]} for key in alike])
     return head + lines
+
+
+def is_row(value):
+    return bool(value) and not any(isinstance(v, (dict, list)) for v in value.values())
+
+
+def is_rows(value):
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
 def table(rows):

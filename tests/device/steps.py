@@ -105,10 +105,11 @@ def launch_cost(m, _args, left):
     """Three kinds of caller in turns, so that a clock that drifts hits all of them."""
     probe = m.tool("heddle-launch-cost")
     through = {"LD_LIBRARY_PATH": os.path.dirname(m.interposer()) + ":" + m.environment().get("LD_LIBRARY_PATH", "")}
+    rounds = "60"
     kinds = {
-        "bare": [probe],
-        "trampoline": [probe],
-        "attached": [m.tool("heddle"), "run", "--require", "--name", "launch-cost", "--", probe],
+        "bare": [probe, rounds],
+        "trampoline": [probe, rounds],
+        "attached": [m.tool("heddle"), "run", "--require", "--name", "launch-cost", "--", probe, rounds],
     }
     costs = {kind: [] for kind in kinds}
     for _ in range(5):
