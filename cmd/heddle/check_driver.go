@@ -10,43 +10,31 @@ import (
 	"syscall"
 )
 
-// driverFolders are where distributions and container runtimes put the driver's libraries.
+// driverFolders are where distributions and container runtimes put the driver's libraries; the
+// interposer looks there too.
 func driverFolders() []string {
 	return []string{
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
 		"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
+		"/usr/lib/x86_64-linux-gnu/nvidia/current", "/usr/lib64/nvidia", "/run/opengl-driver/lib",
+		"/run/nvidia/driver/usr/lib/x86_64-linux-gnu", "/run/nvidia/driver/usr/lib64", "/usr/local/cuda/compat",
 	}
 }
 
 // findLibrary finds a library of the driver as the interposer would: on the search path first,
 // then in the usual folders; never the interposer, which bears the driver's name.
 func (x *examination) findLibrary(name string) string {
-	interposer, _ := x.app.findInterposer()
 	folders := append(strings.Split(x.app.getenv("LD_LIBRARY_PATH"), ":"), driverFolders()...)
 	for _, folder := range folders {
 		if folder == "" {
 			continue
 		}
 		path := filepath.Join(folder, name)
-		if _, err := os.Stat(path); err == nil && !sameFile(path, interposer) && !looksInterposed(path) {
+		if _, err := os.Stat(path); err == nil && !isInterposer(path) {
 			return path
 		}
 	}
 	return ""
-}
-
-func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
-}
-
-// looksInterposed recognises another copy of the interposer by the probe beside it.
-func looksInterposed(path string) bool {
-	return executable(filepath.Join(filepath.Dir(path), probeProgram)) == nil
 }
 
 func checkDriver(_ context.Context, x *examination) finding {
@@ -60,7 +48,7 @@ func checkDriver(_ context.Context, x *examination) finding {
 	}
 	path := x.findLibrary(driverSoname)
 	if path == "" {
-		return fail(mend, "%s not found in LD_LIBRARY_PATH, %s", driverSoname, strings.Join(driverFolders(), ", "))
+		return fail(mend, "%s not found in LD_LIBRARY_PATH or the usual folders, %s and others", driverSoname, strings.Join(driverFolders()[:3], ", "))
 	}
 	if problem := libraryProblem(path); problem != "" {
 		return fail(mend, "%s: %s", path, problem)

@@ -19,7 +19,8 @@ func checkInterposerFile(_ context.Context, x *examination) finding {
 	if err != nil {
 		return fail("install the package again, or name the file with HEDDLE_INTERPOSER", "%v", err)
 	}
-	if problem := wrongMachine(path); problem != "" {
+	problem, abi := builtFor(path)
+	if problem != "" {
 		return fail("install the package for this machine", "%s: %s", path, problem)
 	}
 	info, err := os.Stat(path)
@@ -31,21 +32,26 @@ func checkInterposerFile(_ context.Context, x *examination) finding {
 	if info.Mode().Perm()&0o022 != 0 {
 		return warn("chmod go-w "+path, "%s can be changed by others (mode %04o)", path, info.Mode().Perm())
 	}
-	return ok("%s (SONAME %s)", path, driverSoname)
+	if x.status != nil && x.status.GetAbiVersion() != abi {
+		return warn("install interposer and heddled from one build", "%s speaks ABI %d, heddled %d", path, abi, x.status.GetAbiVersion())
+	}
+	return ok("%s (SONAME %s, ABI %d)", path, driverSoname, abi)
 }
 
-// wrongMachine says for which machine a library was built if not for this one.
-func wrongMachine(path string) string {
+// builtFor reads which version of the contract an interposer was built for, and says if it was
+// built for another machine than this.
+func builtFor(path string) (problem string, abi uint32) {
 	file, err := elf.Open(path)
 	if err != nil {
-		return "not an ELF library"
+		return "not an ELF library", 0
 	}
 	defer file.Close()
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	if want, known := machines[runtime.GOARCH]; known && file.Machine != want {
-		return fmt.Sprintf("built for %s, this is %s", file.Machine, runtime.GOARCH)
+		return fmt.Sprintf("built for %s, this is %s", file.Machine, runtime.GOARCH), 0
 	}
-	return ""
+	abi, _ = interposerABI(file)
+	return "", abi
 }
 
 // checkLoader starts a child as heddle run would, and looks at what the loader gave it.
@@ -77,7 +83,7 @@ func checkLoader(ctx context.Context, x *examination) finding {
 		return ok("mapped in %s (pid %d); %s is not installed, so nothing more was tried", filepath.Base(child.cmd.Path), pid, probeProgram)
 	}
 	text := fmt.Sprintf("mapped, and it answers cuInit (pid %d)", pid)
-	if x.driver != "" && !mapsDriver(libraries, x.driver) {
+	if x.driver != "" && !hasFile(libraries, x.driver) {
 		return warn("name the driver with HEDDLE_REAL_LIBCUDA", "%s; but behind it is not %s", text, x.driver)
 	}
 	return ok("%s", text)
@@ -120,7 +126,14 @@ func hasFile(paths []string, want string) bool {
 	return false
 }
 
-func mapsDriver(libraries []string, driver string) bool { return hasFile(libraries, driver) }
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
 
 // checkAttach asks heddled for the child: only what heddled lists is scheduled.
 func checkAttach(ctx context.Context, x *examination) finding {

@@ -24,7 +24,7 @@ int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 // buildNode builds a node that doctor finds nothing wrong with: driver, interposer, probe and sockets.
 func buildNode(t *testing.T, d *fakeDaemon) (env []string, interposer string) {
 	t.Helper()
-	driver, interposer := buildLibrary(t, standIn), buildLibrary(t, standIn)
+	driver, interposer := buildLibrary(t, standIn), buildLibrary(t, marked+standIn)
 	build := exec.CommandContext(t.Context(), "cc", "-D_GNU_SOURCE", "-o", filepath.Join(filepath.Dir(interposer), probeProgram),
 		"../../interpose/probe/heddle-probe.c", "-ldl")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -73,5 +73,8 @@ func checkInterposer(path string) error {
 	if err != nil || !slices.Contains(names, driverSoname) {
 		return fmt.Errorf("its SONAME is not %s", driverSoname)
 	}
+	if _, found := interposerABI(file); !found {
+		return errors.New("this is a driver, not the interposer")
+	}
 	return nil
 }

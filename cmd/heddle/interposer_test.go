@@ -13,7 +13,9 @@ func TestInterposerThatCannotWorkIsRefused(t *testing.T) {
 	if err := os.WriteFile(text, []byte("not a library"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	driver := buildLibrary(t, "int cuInit(void) { return 0; }")
 	tests := []struct{ name, path, want string }{
+		{"the driver itself", driver, "this is a driver, not the interposer"},
 		{"a missing file", filepath.Join(dir, "none"), "no such file or directory"},
 		{"a text", text, "not an ELF library"},
 		{"a program or library by another name", "/bin/sh", "SONAME is not libcuda.so.1"},
@@ -27,7 +29,7 @@ func TestInterposerThatCannotWorkIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if err := checkInterposer(buildLibrary(t, "int heddle_test_library;")); err != nil {
+	if err := checkInterposer(buildLibrary(t, marked)); err != nil {
 		t.Errorf("a good one: %v", err)
 	}
 }

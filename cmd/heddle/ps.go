@@ -184,7 +184,7 @@ func gateCell(c *clientView, d *clientDeviceView) cell {
 	case d.Held:
 		return cell{"held", toneWarn}
 	}
-	gate := strings.ReplaceAll(printable(d.Gate), " ", "-")
+	gate := printable(d.Gate)
 	switch gate {
 	case "closed":
 		return cell{gate, toneBad}

@@ -47,7 +47,13 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	return result{stdout.String(), stderr.String(), code}
 }
 
-// buildLibrary builds a shared library with the driver's SONAME: an interposer as the loader sees it.
+// marked is the note that makes a library an interposer.
+const marked = `
+__attribute__((section(".note.heddle"), used, aligned(4)))
+static const struct { unsigned name, desc, type; char owner[8]; unsigned abi; } note = {7, 4, 1, "Heddle", 1};
+`
+
+// buildLibrary builds a shared library with the driver's SONAME.
 func buildLibrary(t *testing.T, source string) string {
 	t.Helper()
 	compiler, err := exec.LookPath("cc")
@@ -70,7 +76,7 @@ func TestRunPreparesTheEnvironment(t *testing.T) {
 	d := startFake(t, true)
 	attach := d.status.GetAttachSocket()
 	leaveSocket(t, attach)
-	lib := buildLibrary(t, "int heddle_test_library;")
+	lib := buildLibrary(t, marked)
 	dir := filepath.Dir(lib)
 	tests := []struct {
 		name  string
@@ -131,7 +137,7 @@ func TestRunPassesExitCodesAndSignals(t *testing.T) {
 		}
 		return path
 	}
-	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, "int heddle_test_library;"))
+	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, marked))
 	plain := script("plain", "exit 9\n", 0o755)
 	locked := script("locked", "#!/bin/sh\n", 0o644)
 	orphan := script("orphan", "#!/nonexistent/sh\n", 0o755)
@@ -169,7 +175,7 @@ func TestRunPassesExitCodesAndSignals(t *testing.T) {
 }
 
 func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
-	lib := buildLibrary(t, "int heddle_test_library;")
+	lib := buildLibrary(t, marked)
 	env := []string{"PATH=" + os.Getenv("PATH"), "HEDDLE_API=/nonexistent/api.sock", "HEDDLE_SOCKET=/nonexistent/attach.sock", "HEDDLE_INTERPOSER=" + lib}
 	attach := filepath.Join(shortTempDir(t), "attach.sock")
 	listenMute(t, attach)
@@ -224,7 +230,7 @@ func TestRunWithoutDaemonWarnsOrRefuses(t *testing.T) {
 func TestRunSaysWhenTheInterposerIsOff(t *testing.T) {
 	d := startFake(t, true)
 	leaveSocket(t, d.status.GetAttachSocket())
-	env := d.env("HEDDLE_DISABLE=1", "HEDDLE_INTERPOSER="+buildLibrary(t, "int heddle_test_library;"))
+	env := d.env("HEDDLE_DISABLE=1", "HEDDLE_INTERPOSER="+buildLibrary(t, marked))
 	got := finish(t, heddleProcess(t, env, "run", "--", "echo", "ran"))
 	want := result{stdout: "ran\n", stderr: "heddle run: warning: HEDDLE_DISABLE=1 is set; the program runs unscheduled\n"}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
@@ -240,7 +246,7 @@ func TestRunSaysWhenTheInterposerIsOff(t *testing.T) {
 func TestRunIsTheProgram(t *testing.T) {
 	d := startFake(t, true)
 	leaveSocket(t, d.status.GetAttachSocket())
-	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, "int heddle_test_library;"))
+	env := d.env("HEDDLE_INTERPOSER=" + buildLibrary(t, marked))
 	cmd := heddleProcess(t, env, "run", "--", "sh", "-c", "echo $$; ulimit -S -n")
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -S -n 300; exec "$0" "$@"`}, cmd.Args...)
 	cmd.Args[3] = heddleProcess(t, env).Path
@@ -258,7 +264,7 @@ func TestRunIsTheProgram(t *testing.T) {
 func TestRunGivesTheTerminalAndItsKeys(t *testing.T) {
 	d := startFake(t, true)
 	leaveSocket(t, d.status.GetAttachSocket())
-	env := d.env("HEDDLE_INTERPOSER="+buildLibrary(t, "int heddle_test_library;"), "TERM=xterm")
+	env := d.env("HEDDLE_INTERPOSER="+buildLibrary(t, marked), "TERM=xterm")
 	cmd := heddleProcess(t, env, "run", "--", "sh", "-c",
 		`test -t 0 && test -t 1 && test -t 2 && stty size; trap 'echo interrupted; exit 5' INT; echo ready; while :; do read -r line || :; done`)
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 33, Cols: 77})

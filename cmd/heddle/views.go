@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
@@ -117,7 +118,7 @@ func viewClient(c *heddlev1.Client, names deviceNames) clientView {
 			BusyShare: d.BusyShare, HeldShare: d.GetHeldShare(),
 			MemoryBytes: d.GetMemoryBytes(), MemoryPeakBytes: d.GetMemoryPeakBytes(),
 			Holds: d.GetHolds(), Overruns: d.GetOverruns(),
-			Gate: d.GetGate(), Busy: d.GetBusy(), Held: d.GetHeld(),
+			Gate: strings.ReplaceAll(d.GetGate(), " ", "-"), Busy: d.GetBusy(), Held: d.GetHeld(),
 		})
 	}
 	return view
