@@ -34,20 +34,21 @@ type report struct {
 	Libraries     []string `json:"libraries"` // mapped files named libcuda
 }
 
-func clientCommand(t *testing.T, n *softgpu.Node, args ...string) *exec.Cmd {
+// clientCommand is testdata/cuda_client.py, to be run in an environment with a driver.
+func clientCommand(t *testing.T, build softgpu.Build, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	bin := python(t, n.Build())
-	kernel := filepath.Join(n.Build().Root, "tests", "softgpu", "kernels", "saxpy.ptx")
+	bin := python(t, build)
+	kernel := filepath.Join(build.Root, "tests", "softgpu", "kernels", "basic.ptx")
 	args = append([]string{filepath.Join("testdata", "cuda_client.py"), kernel}, args...)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "python"), args...)
-	cmd.Env = append(os.Environ(), n.Env()...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
 func TestCUDABindings(t *testing.T) {
 	n := newNode(t, softgpu.Options{GPUs: []string{"H100", "A30"}})
-	got := runClient(t, n, clientCommand(t, n))
+	got := runClient(t, n, clientCommand(t, n.Build(), n.Env()))
 	if !slices.Equal(got.Libraries, []string{filepath.Join(n.Build().Libraries, "libcuda.so.1")}) {
 		t.Errorf("the client had %q mapped", got.Libraries)
 	}
@@ -59,12 +60,11 @@ func TestCUDABindingsThroughTheInterposer(t *testing.T) {
 	if _, err := os.Stat(interposer); errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the interposer is not built, run make interpose")
 	}
-	cmd := clientCommand(t, n)
-	cmd.Env = append(cmd.Env,
+	env := append(n.Env(),
 		"LD_LIBRARY_PATH="+filepath.Dir(interposer)+":"+n.Build().Libraries,
 		"LD_PRELOAD="+interposer,
 		"HEDDLE_SOCKET="+filepath.Join(t.TempDir(), "nobody.sock"))
-	got := runClient(t, n, cmd)
+	got := runClient(t, n, clientCommand(t, n.Build(), env))
 	want := []string{interposer, filepath.Join(n.Build().Libraries, "libcuda.so.1")}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got.Libraries); diff != "" {

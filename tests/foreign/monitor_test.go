@@ -36,9 +36,9 @@ type holder struct {
 	kill func()
 }
 
-func startHolder(t *testing.T, n *softgpu.Node) *holder {
+// hold starts a client of testdata/cuda_client.py, which was told to hold its memory, and returns when it does.
+func hold(t *testing.T, cmd *exec.Cmd) *holder {
 	t.Helper()
-	cmd := clientCommand(t, n, "--hold")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func startHolder(t *testing.T, n *softgpu.Node) *holder {
 	t.Cleanup(h.kill)
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
-		t.Fatalf("client: %v\nstubs called: %v", err, n.StubCalls())
+		t.Fatalf("client: %v", err)
 	}
 	if err := json.Unmarshal(line, &h.seen); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func monitor(t *testing.T, n *softgpu.Node, name string, args ...string) []byte 
 func TestGpustat(t *testing.T) {
 	n := newNode(t, softgpu.Options{GPUs: []string{"H100", "RTX-PRO-6000"}})
 	gpus := n.GPUs()
-	h := startHolder(t, n)
+	h := hold(t, clientCommand(t, n.Build(), n.Env(), "--hold"))
 
 	got := gpustat(t, n)
 	if len(got.GPUs) != len(gpus) {
@@ -130,7 +130,7 @@ func gpustat(t *testing.T, n *softgpu.Node) gpustatReport {
 
 func TestNvitop(t *testing.T) {
 	n := newNode(t, softgpu.Options{GPUs: []string{"H200"}})
-	h := startHolder(t, n)
+	h := hold(t, clientCommand(t, n.Build(), n.Env(), "--hold"))
 
 	screen := string(monitor(t, n, "nvitop", "--once", "--no-unicode"))
 	for _, want := range []string{"H200", n.GPUs()[0].BusID, "140.4GiB", strconv.Itoa(h.pid), "cuda_client.py"} {
