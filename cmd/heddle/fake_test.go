@@ -30,7 +30,8 @@ const (
 type fakeDaemon struct {
 	socket string
 	status *heddlev1.StatusResponse
-	stop   func()
+	stop   func() // politely
+	cut    func() // as a kill does: every connection breaks
 
 	mu      sync.Mutex
 	devices []*heddlev1.Device
@@ -66,12 +67,14 @@ func (d *fakeDaemon) serve(t *testing.T, mayChange bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cutting := &cuttingListener{Listener: listener}
+	d.cut = cutting.cut
 	server := api.NewServer(d, api.Options{
 		Log:   slog.New(slog.DiscardHandler),
 		Admin: func(api.Peer) bool { return mayChange },
 	})
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
+	go func() { done <- server.Serve(cutting) }()
 	stopped := false
 	d.stop = func() {
 		if stopped {
@@ -208,4 +211,30 @@ func fakeClients() []*heddlev1.Client {
 			Devices: []*heddlev1.ClientDevice{{Uuid: "GPU-99999999-gone", Gate: "closed"}},
 		},
 	}
+}
+
+// cuttingListener remembers its connections, to break them as the death of a process does.
+type cuttingListener struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (l *cuttingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		l.conns = append(l.conns, conn)
+		l.mu.Unlock()
+	}
+	return conn, err
+}
+
+func (l *cuttingListener) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.conns {
+		_ = conn.Close() // the server may have closed it
+	}
+	l.conns = nil
 }

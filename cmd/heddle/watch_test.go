@@ -61,6 +61,10 @@ func TestWatchOutlivesTheDaemon(t *testing.T) {
 	if got := names(); len(got) != 4 {
 		t.Fatalf("at first: %v", got)
 	}
+	first.cut() // a killed daemon says no goodbye
+	if got := names(); len(got) != 4 {
+		t.Fatalf("after the connection broke: %v", got)
+	}
 	first.stop()
 	second := &fakeDaemon{socket: first.socket, status: first.status, devices: fakeDevices(), clients: fakeClients()[:1]}
 	second.serve(t, true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -97,8 +98,10 @@ func (c *Conn) fromConnect(err error) error {
 		return errdefs.FromCode(uint32(wire.Code()), wire.Message())
 	}
 	// Not an answer of heddled: the connection broke, or another program answers.
-	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
-		return errdefs.Errorf(errdefs.Unavailable, "%s: the connection broke: %w", c.path, err)
+	for _, broke := range []error{io.EOF, io.ErrUnexpectedEOF, unix.ECONNRESET, unix.EPIPE} {
+		if errors.Is(err, broke) {
+			return errdefs.Errorf(errdefs.Unavailable, "heddled at %s went away: %w", c.path, broke)
+		}
 	}
 	return c.stranger(err)
 }
