@@ -24,17 +24,15 @@ softgpu: $(NVML_OUT)/libnvidia-ml.so.1 $(NVML_OUT)/libnvidia-ml.so
 
 # The tests link the sources, so that the sanitizers see all of it; the plain build also checks the names
 # that the library exports.
-NVML_TESTS = $(BUILD)/test/nvml-test $(BUILD)/test/nvml-test-asan
+NVML_TESTS = $(addprefix $(BUILD)/test/nvml-test,-plain -asan -tsan)
 NVML_TEST_SOURCES = $(wildcard $(NVML_DIR)/test/*.c) $(NVML_SOURCES) $(NVML_DIR)/stubs.c $(SOFTGPU_CORE)
 
-$(BUILD)/test/nvml-test: $(NVML_TEST_SOURCES) $(NVML_DEPENDS)
-	@mkdir -p $(@D)
-	$(CC) $(NVML_FLAGS) -o $@ $(filter %.c,$^) -lpthread -lm
+$(BUILD)/test/nvml-test-asan: NVML_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+$(BUILD)/test/nvml-test-tsan: NVML_SANITIZE = -fsanitize=thread
 
-$(BUILD)/test/nvml-test-asan: $(NVML_TEST_SOURCES) $(NVML_DEPENDS)
+$(NVML_TESTS): $(NVML_TEST_SOURCES) $(NVML_DEPENDS)
 	@mkdir -p $(@D)
-	$(CC) $(NVML_FLAGS) -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^) \
-		-lpthread -lm
+	$(CC) $(NVML_FLAGS) $(NVML_SANITIZE) -o $@ $(filter %.c,$^) -lpthread -lm
 
 .PHONY: test-nvml
 test-nvml: $(NVML_TESTS) $(NVML_OUT)/libnvidia-ml.so.1

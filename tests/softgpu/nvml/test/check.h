@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-extern int check_failures;
+extern _Atomic int check_failures;
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

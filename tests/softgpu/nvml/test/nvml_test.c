@@ -1,5 +1,6 @@
 /* The software NVML, called as a client would. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include "internal.h"
 #include "state.h"
 
-int check_failures;
+_Atomic int check_failures;
 
 static char state_path[] = "/tmp/softgpu-nvml-test-XXXXXX";
 
@@ -333,6 +334,39 @@ static void test_init_counts(void) {
     CHECK(strcmp(nvmlErrorString(NVML_ERROR_NOT_FOUND), "Not Found") == 0);
 }
 
+/* Monitors ask from many threads, and some of them end while others are at it. */
+static void *ask(void *unused) {
+    enum { ROUNDS = 50 };
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK_EQ(nvmlInit_v2(), NVML_SUCCESS);
+        nvmlDevice_t d = device(0);
+        nvmlUtilization_t rates;
+        nvmlProcessInfo_t list[4];
+        nvmlProcessUtilizationSample_t sample[4];
+        unsigned n = 4;
+        CHECK_EQ(nvmlDeviceGetUtilizationRates(d, &rates), NVML_SUCCESS);
+        CHECK_EQ(nvmlDeviceGetComputeRunningProcesses_v3(d, &n, list), NVML_SUCCESS);
+        CHECK_EQ(n, 1);
+        n = 4;
+        CHECK_EQ(nvmlDeviceGetProcessUtilization(d, sample, &n, 0), NVML_SUCCESS);
+        CHECK_EQ(nvmlShutdown(), NVML_SUCCESS);
+    }
+    return unused;
+}
+
+static void test_threads(void) {
+    enum { THREADS = 4 };
+    pid_t pid = client_start(&(struct client){.unit = 0, .bytes = 1 << 20});
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQ(pthread_create(&threads[i], NULL, ask, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    client_kill(pid);
+}
+
 int main(void) {
     test_before_init();
     test_unusable_state();
@@ -346,8 +380,9 @@ int main(void) {
     with_node("H200", test_fields);
     with_node("H100", test_compute_mode);
     with_node("H100", test_init_counts);
+    with_node("H100", test_threads);
     if (check_failures == 0) {
-        printf("nvml: 12 tests passed\n");
+        printf("nvml: 13 tests passed\n");
     }
     return check_failures == 0 ? 0 : 1;
 }
