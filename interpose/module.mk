@@ -58,6 +58,51 @@ $(INTERPOSE_LIB_ARM64): $(call interpose_objects,interpose-arm64,aarch64)
 	$(CC_ARM64) $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
 	mv $@.new $@
 
+# ---- tests ----
+
+INTERPOSE_TESTS := names text ledger log message stream attach
+INTERPOSE_TEST_HEADERS := $(wildcard interpose/test/*.h)
+INTERPOSE_FAKE := $(BUILD)/test/interpose/fake/libcuda.so.1
+C_SOURCES += $(wildcard interpose/test/*.c)
+C_HEADERS += $(INTERPOSE_TEST_HEADERS)
+
+# Each flavour compiles everything for itself: TSan cannot be loaded with a library, so the logic is
+# linked into the tests.
+INTERPOSE_FLAGS_plain := -O1 -g
+INTERPOSE_FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+INTERPOSE_FLAGS_tsan := -O1 -g -fsanitize=thread
+INTERPOSE_TEST_CFLAGS = $(CFLAGS_STRICT) $(INTERPOSE_CPPFLAGS) -Iinterpose/test
+
+$(INTERPOSE_FAKE): interpose/test/fake_driver.c $(INTERPOSE_TEST_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_STRICT) -O1 -g -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+
+define interpose_flavour
+$(BUILD)/obj/interpose-$(1)/%.o: interpose/src/%.c $(INTERPOSE_HEADERS) $(INTERPOSE_GENERATED)
+	@mkdir -p $$(@D)
+	$(CC) $$(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_$(1)) -c -o $$@ $$<
+
+$(BUILD)/obj/interpose-$(1)/%.o: interpose/src/%.S $(INTERPOSE_GENERATED)
+	@mkdir -p $$(@D)
+	$(CC) -c -o $$@ $$<
+
+$(BUILD)/test/interpose/$(1)/test_%: interpose/test/test_%.c interpose/test/daemon.c \
+		$(INTERPOSE_TEST_HEADERS) $(call interpose_objects,interpose-$(1),x86_64)
+	@mkdir -p $$(@D)
+	$(CC) $$(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_$(1)) -o $$@ $$(filter-out %.h,$$^) -ldl -lpthread
+
+INTERPOSE_TEST_PROGRAMS += $(INTERPOSE_TESTS:%=$(BUILD)/test/interpose/$(1)/test_%)
+endef
+$(foreach flavour,plain asan tsan,$(eval $(call interpose_flavour,$(flavour))))
+INTERPOSE_TEST_PROGRAMS += $(BUILD)/test/interpose/plain/test_alloc
+.SECONDARY: $(foreach f,plain asan tsan,$(call interpose_objects,interpose-$(f),x86_64))
+
 .PHONY: interpose interpose-arm64 test-interpose
 interpose: $(INTERPOSE_LIB)
 interpose-arm64: $(INTERPOSE_LIB_ARM64)
+
+test-interpose: $(INTERPOSE_TEST_PROGRAMS) $(INTERPOSE_LIB) $(INTERPOSE_FAKE)
+	@for program in $(INTERPOSE_TEST_PROGRAMS); do \
+		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB) HEDDLE_REAL_LIBCUDA=$(CURDIR)/$(INTERPOSE_FAKE) \
+		$$program || exit 1; \
+	done

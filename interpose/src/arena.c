@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "futex.h"
+#include "pages.h"
 
 /*
  * One page of address space per device and class, for good: a page that is not an arena reads as
@@ -30,8 +31,8 @@ bool heddle_arena_adopt(const struct heddle_msg_arena *message, int descriptor) 
         return false;
     }
     page = &pages[device][class];
-    if (mmap(page, sizeof(struct heddle_arena_segment), member ? PROT_READ | PROT_WRITE : PROT_READ,
-             MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED) {
+    if (!heddle_pages_show(page, sizeof(struct heddle_arena_segment),
+                           member ? PROT_READ | PROT_WRITE : PROT_READ, descriptor)) {
         return false;
     }
     if (member) {
@@ -47,13 +48,12 @@ void heddle_arena_wake(uint32_t device, const uint32_t *doorbell) {
     uint32_t classes = heddle_load_acquire32(&mapped[device]);
     uint64_t sleepers = 0;
 
-    heddle_fence_seq_cst();
     while (classes != 0) {
         const struct heddle_arena_segment *arena =
             &pages[device][(uint32_t)__builtin_ctz(classes)].segment;
 
         for (uint32_t i = 0; i < HEDDLE_PEER_WORDS; i++) {
-            sleepers |= heddle_load_relaxed64(&arena->sleepers[i]);
+            sleepers |= heddle_load_seq_cst64(&arena->sleepers[i]);
         }
         classes &= classes - 1;
     }
@@ -102,8 +102,7 @@ void heddle_arena_forget_all(void) {
         for (uint32_t class = 0; class < HEDDLE_CLASSES_MAX; class ++) {
             if ((old & 1U << class) != 0) {
                 /* Writable: a thread may still be about to clear its bit in it. */
-                (void)mmap(&pages[device][class], HEDDLE_PAGE_MAX, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+                heddle_pages_blank(&pages[device][class], HEDDLE_PAGE_MAX, PROT_READ | PROT_WRITE);
             }
         }
     }

@@ -1,24 +1,32 @@
 #include "busy.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "arena.h"
 #include "client.h"
 #include "clock.h"
 
-/* Taken when a stream turns busy or idle, not per launch. Guards busy_streams and the span. */
+/* Taken when a stream turns busy or idle, not per launch. Guards the count and the span. */
 static pthread_mutex_t locks[HEDDLE_DEVICES_MAX];
+
+/*
+ * Busy streams. A stream's word changes before its change is counted here, so that of two threads on
+ * one stream the end may be counted before the beginning, and the count be below zero for a moment.
+ */
+static int32_t counts[HEDDLE_DEVICES_MAX];
 
 void heddle_busy_begin(uint32_t device) {
     struct heddle_client_device *self = &heddle_client()->devices[device];
-    uint32_t count = 0;
 
     pthread_mutex_lock(&locks[device]);
-    count = heddle_load_relaxed32(&self->busy_streams) + 1;
-    if (count == 1) {
+    counts[device]++;
+    if (counts[device] == 1) {
         heddle_store_relaxed64(&self->busy_since_ns, heddle_clock_now());
     }
-    (void)heddle_swap_seq_cst32(&self->busy_streams, count);
+    if (counts[device] > 0) {
+        (void)heddle_swap_seq_cst32(&self->busy_streams, (uint32_t)counts[device]);
+    }
     pthread_mutex_unlock(&locks[device]);
 }
 
@@ -42,17 +50,18 @@ static void turn_idle(struct heddle_client_device *self) {
 
 void heddle_busy_end(uint32_t device) {
     struct heddle_client_device *self = &heddle_client()->devices[device];
-    uint32_t count = 0;
+    bool idle = false;
 
     pthread_mutex_lock(&locks[device]);
-    count = heddle_load_relaxed32(&self->busy_streams);
-    if (count == 1) {
+    counts[device]--;
+    idle = counts[device] == 0;
+    if (idle) {
         turn_idle(self);
-    } else if (count > 1) {
-        (void)heddle_swap_seq_cst32(&self->busy_streams, count - 1);
+    } else if (counts[device] > 0) {
+        (void)heddle_swap_seq_cst32(&self->busy_streams, (uint32_t)counts[device]);
     }
     pthread_mutex_unlock(&locks[device]);
-    if (count == 1) {
+    if (idle) {
         heddle_arena_wake(device, &self->doorbell);
     }
 }
@@ -60,5 +69,6 @@ void heddle_busy_end(uint32_t device) {
 void heddle_busy_reset(void) {
     for (uint32_t i = 0; i < HEDDLE_DEVICES_MAX; i++) {
         pthread_mutex_init(&locks[i], NULL);
+        counts[i] = 0;
     }
 }

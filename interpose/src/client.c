@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pages.h"
+
 union heddle_verdict_page heddle_verdict_page;
 
 static struct heddle_client_segment private_segment;
@@ -86,8 +88,8 @@ bool heddle_client_adopt_verdict(int descriptor) {
     }
     good = header->magic == HEDDLE_MAGIC_VERDICT && header->abi_version >= HEDDLE_ABI_OLDEST;
     munmap((void *)(uintptr_t)header, sizeof(struct heddle_verdict_segment));
-    return good && mmap(&heddle_verdict_page, sizeof(struct heddle_verdict_segment), PROT_READ,
-                        MAP_SHARED | MAP_FIXED, descriptor, 0) != MAP_FAILED;
+    return good && heddle_pages_show(&heddle_verdict_page, sizeof(struct heddle_verdict_segment),
+                                     PROT_READ, descriptor);
 }
 
 void heddle_client_reset(void) {
@@ -102,6 +104,5 @@ void heddle_client_reset(void) {
         close(segment_file);
         segment_file = -1;
     }
-    (void)mmap(&heddle_verdict_page, sizeof(heddle_verdict_page), PROT_READ,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    heddle_pages_blank(&heddle_verdict_page, sizeof(heddle_verdict_page), PROT_READ);
 }

@@ -103,7 +103,6 @@ static void wait_for_peer(uint32_t device, struct view *view) {
 
     heddle_arena_sleep(device);
     value = heddle_load_acquire32(doorbell);
-    heddle_fence_seq_cst();
     decide(device, view);
     if (view->answer.result == HEDDLE_GATE_HELD_PEER && view->slots[view->answer.peer] == slot) {
         heddle_futex_wait(doorbell, value, until(view, PEER_WAIT_MAX_NS));

@@ -28,8 +28,7 @@ void heddle_log_write(struct heddle_client_segment *segment, uint64_t time_ns,
         }
     } while (!heddle_cas_seq_cst64(&segment->process.log_head, &number, number + 1));
     /* Readers see an incomplete record until the last store. */
-    heddle_store_release64(&record->sequence, 0);
-    heddle_fence_seq_cst();
+    (void)heddle_swap_seq_cst64(&record->sequence, 0);
     heddle_store_relaxed64(&record->time_ns, time_ns);
     heddle_store_relaxed32(&record->level, (uint32_t)level);
     heddle_store_relaxed32(&record->length,

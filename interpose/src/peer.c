@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "pages.h"
 
 /*
  * Address space for every peer slot, for good. A slot without a peer reads as zeroes: idle since
@@ -39,8 +40,8 @@ bool heddle_peer_add(const struct heddle_msg_peer *message, int descriptor) {
     }
     heddle_peer_remove(slot);
     heddle_store_release32(&info[slot].device, message->peer_slot);
-    if (mmap(&peers[slot], sizeof(struct heddle_client_segment), PROT_READ, MAP_SHARED | MAP_FIXED,
-             descriptor, 0) == MAP_FAILED) {
+    if (!heddle_pages_show(&peers[slot], sizeof(struct heddle_client_segment), PROT_READ,
+                           descriptor)) {
         return false;
     }
     pthread_mutex_lock(&lock);
@@ -62,7 +63,7 @@ void heddle_peer_remove(uint32_t slot) {
     info[slot].file = 0;
     pthread_mutex_unlock(&lock);
     if (file != 0) {
-        (void)mmap(&peers[slot], STRIDE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        heddle_pages_blank(&peers[slot], STRIDE, PROT_READ);
         close(file - 1);
     }
 }
@@ -88,7 +89,7 @@ void heddle_peer_read(uint32_t slot, struct heddle_gate_peer *peer) {
 
     *peer = (struct heddle_gate_peer){0};
     if (heddle_load_acquire32(&info[slot].dead) == 0) {
-        peer->busy = __atomic_load_n(&device->busy_streams, __ATOMIC_SEQ_CST);
+        peer->busy = heddle_load_seq_cst32(&device->busy_streams);
         peer->idle_since_ns = heddle_load_relaxed64(&device->idle_since_ns);
         peer->next_launch_ns = heddle_load_relaxed64(&device->next_launch_ns);
     }

@@ -12,6 +12,9 @@
     static inline uint##bits##_t heddle_load_acquire##bits(const uint##bits##_t *p) {              \
         return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                               \
     }                                                                                              \
+    static inline uint##bits##_t heddle_load_seq_cst##bits(const uint##bits##_t *p) {              \
+        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                               \
+    }                                                                                              \
     static inline void heddle_store_relaxed##bits(uint##bits##_t *p, uint##bits##_t v) {           \
         __atomic_store_n(p, v, __ATOMIC_RELAXED);                                                  \
     }                                                                                              \
@@ -32,9 +35,5 @@
 
 HEDDLE_DEFINE_ATOMICS(32)
 HEDDLE_DEFINE_ATOMICS(64)
-
-static inline void heddle_fence_seq_cst(void) {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
 
 #endif /* HEDDLE_ATOMIC_H */

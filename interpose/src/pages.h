@@ -1,0 +1,14 @@
+/* Exchanging what stands at a fixed address while others look at it. */
+#ifndef HEDDLE_PAGES_H
+#define HEDDLE_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Maps a descriptor at this address, in place of what is there. */
+bool heddle_pages_show(void *address, size_t size, int protection, int descriptor);
+
+/* Puts zeroes there. */
+void heddle_pages_blank(void *address, size_t size, int protection);
+
+#endif /* HEDDLE_PAGES_H */

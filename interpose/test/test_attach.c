@@ -1,0 +1,531 @@
+/*
+ * The interposer whole, linked into the test: a fake driver behind it, a daemon of the test's own
+ * beside it. Each test runs in a child process, since a process attaches once and for good.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "connect.h"
+#include "daemon.h"
+#include "fake_driver.h"
+#include "futex.h"
+#include "heddle/atomic.h"
+#include "message.h"
+#include "test.h"
+
+int cuInit(unsigned flags);
+int cuCtxCreate_v2(void **context, unsigned flags, int device);
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *stream, void **params, void **extra);
+int cuStreamSynchronize(void *stream);
+int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                        int *status);
+
+static const char *path; /* of the daemon's socket */
+static char stream[16];
+
+static struct fake_calls *calls(void) {
+    void *driver = dlopen(getenv("HEDDLE_REAL_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
+
+    return dlsym(driver, "fake_calls");
+}
+
+static struct fake_answers *answers(void) {
+    void *driver = dlopen(getenv("HEDDLE_REAL_LIBCUDA"), RTLD_NOW | RTLD_NOLOAD);
+
+    return dlsym(driver, "fake_answers");
+}
+
+static int launch(void) {
+    return cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+}
+
+static void pause_us(long us) {
+    const struct timespec time = {.tv_nsec = us * 1000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static bool eventually_(bool (*holds)(void)) {
+    for (int i = 0; i < 20000; i++) {
+        if (holds()) {
+            return true;
+        }
+        pause_us(500);
+    }
+    return false;
+}
+
+/* Runs in a child, with a folder of its own that is gone afterwards. */
+static void in_child(void (*body)(void)) {
+    char folder[] = "/tmp/heddle-test-XXXXXX";
+    char name[64];
+    int status = 0;
+    pid_t child = 0;
+
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(name, sizeof(name), "%s/attach.sock", folder);
+    fflush(NULL);
+    child = fork();
+    if (child == 0) {
+        setenv("HEDDLE_SOCKET", name, 1);
+        path = name;
+        body();
+        fflush(NULL);
+        _exit(test_failures != 0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    unlink(name);
+    CHECK(rmdir(folder) == 0);
+}
+
+static void open_device(void) {
+    void *context = NULL;
+
+    CHECK_EQUAL(cuInit(0), 0);
+    CHECK_EQUAL(cuCtxCreate_v2(&context, 0, 0), 0);
+}
+
+/* ---- without a daemon ---- */
+
+static void no_daemon(void) {
+    open_device();
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQUAL(launch(), 0);
+    }
+    CHECK_EQUAL(calls()->launches, 100);
+    CHECK_EQUAL(heddle_client()->threads[0].launches, 100);
+    answers()->launch = 719;
+    CHECK_EQUAL(launch(), 719);
+}
+
+TEST("without a daemon every launch goes on and is counted, errors are the driver's") {
+    in_child(no_daemon);
+}
+
+static void arguments(void) {
+    open_device();
+    for (int i = 0; i < 2; i++) { /* the slow path, then the fast one */
+        (void)cuLaunchKernel((void *)1, 2, 3, 4, 5, 6, 7, 8, (void *)16, (void **)10, (void **)11);
+        CHECK_EQUAL(calls()->last_sum, 1 + 2 + 6 + 12 + 25 + 42 + 77 + 104 + 272 + 190 + 253);
+    }
+}
+
+TEST("every argument of a launch reaches the driver on both paths") {
+    in_child(arguments);
+}
+
+static void no_driver(void) {
+    setenv("HEDDLE_REAL_LIBCUDA", "/nonexistent/libcuda.so.1", 1);
+    CHECK_EQUAL(cuInit(0), 34);
+    CHECK_EQUAL(launch(), 34);
+}
+
+TEST("without a driver every call says what the toolkit's stand-in says") {
+    in_child(no_driver);
+}
+
+static void itself(void) {
+    setenv("HEDDLE_REAL_LIBCUDA", getenv("HEDDLE_TEST_LIBRARY"), 1);
+    CHECK_EQUAL(cuInit(0), 34);
+}
+
+TEST("the interposer never takes itself for the driver") {
+    in_child(itself);
+}
+
+static void unnamed(void) {
+    void *function = NULL;
+    int (*call)(void) = NULL;
+
+    open_device();
+    CHECK_EQUAL(cuGetProcAddress_v2("cuUnexported", &function, 12000, 0, NULL), 0);
+    memcpy(&call, &function, sizeof(call));
+    CHECK_EQUAL(call(), 77);
+    CHECK_EQUAL(heddle_client()->process.unnamed_addresses, 1);
+    CHECK_EQUAL(cuGetProcAddress_v2("cuInit", &function, 12000, 0, NULL), 0);
+    CHECK(function == (void *)(uintptr_t)&cuInit);
+    CHECK_EQUAL(heddle_client()->process.unnamed_addresses, 1);
+    CHECK_EQUAL(cuGetProcAddress_v2("cuNothing", &function, 12000, 0, NULL), 500);
+}
+
+TEST("an address without a name is handed on and counted") {
+    in_child(unnamed);
+}
+
+/* ---- with one ---- */
+
+static void attach(void) {
+    struct test_daemon *daemon = NULL;
+
+    setenv("HEDDLE_PRIORITY", "low", 1);
+    setenv("HEDDLE_WEIGHT", "250", 1);
+    setenv("HEDDLE_NAME", "trainer", 1);
+    daemon = test_daemon_start(path, HEDDLE_STATUS_OK);
+    open_device();
+    CHECK(heddle_connect_alive());
+    CHECK_EQUAL(test_daemon_hello(daemon).priority_hint, 7);
+    CHECK_EQUAL(test_daemon_hello(daemon).weight_hint, 250);
+    CHECK(strcmp(test_daemon_hello(daemon).name, "trainer") == 0);
+    CHECK_EQUAL(test_daemon_client(daemon)->header.magic, HEDDLE_MAGIC_CLIENT);
+    CHECK_EQUAL(test_daemon_client(daemon)->process.pid, getpid());
+    CHECK_EQUAL(test_daemon_device(daemon, 0).slot, 0);
+    CHECK_EQUAL(test_daemon_device(daemon, 0).uuid[3], 0x40);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(test_daemon_client(daemon)->threads[0].launches, 2);
+    test_daemon_kill(daemon);
+}
+
+TEST("a client attaches at cuInit with its hints, and its device is told") {
+    in_child(attach);
+}
+
+static bool off(void) {
+    return heddle_load_acquire32(&heddle_connect_state) == HEDDLE_OFF;
+}
+
+static void refused(void) {
+    struct test_daemon *daemon = test_daemon_start(path, HEDDLE_STATUS_REFUSED);
+
+    CHECK_EQUAL(cuInit(0), 0);
+    CHECK(eventually_(off));
+    CHECK_EQUAL(launch(), 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("a refused client goes on without the daemon and does not come back") {
+    in_child(refused);
+}
+
+static bool held(void) {
+    return heddle_load_acquire64(&heddle_client()->devices[0].held_since_ns) != 0;
+}
+
+static void *launch_once(void *unused) {
+    CHECK_EQUAL(launch(), 0);
+    return unused;
+}
+
+static struct test_daemon *attached_daemon(void) {
+    struct test_daemon *daemon = test_daemon_start(path, HEDDLE_STATUS_OK);
+
+    open_device();
+    CHECK_EQUAL(launch(), 0);
+    return daemon;
+}
+
+static void closed(void) {
+    struct test_daemon *daemon = attached_daemon();
+    pthread_t thread;
+
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_CLOSED);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(held));
+    CHECK_EQUAL(calls()->launches, 1);
+    test_daemon_publish(daemon, 0, 0);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK_EQUAL(test_daemon_client(daemon)->devices[0].holds, 1);
+    CHECK(test_daemon_client(daemon)->devices[0].held_ns > 0);
+    CHECK(!held());
+    test_daemon_kill(daemon);
+}
+
+TEST("a closed gate holds a launch until it opens") {
+    in_child(closed);
+}
+
+static void fail_open(void) {
+    struct test_daemon *daemon = attached_daemon();
+    pthread_t thread;
+
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_CLOSED);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(held));
+    test_daemon_kill(daemon);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK_EQUAL(launch(), 0);
+}
+
+TEST("when the daemon dies a closed gate opens") {
+    in_child(fail_open);
+}
+
+static bool dead(void) {
+    return heddle_load_acquire32(&heddle_connect_state) == HEDDLE_DETACHED;
+}
+
+static bool alive(void) {
+    return heddle_connect_alive();
+}
+
+static void fail_closed(void) {
+    struct test_daemon *daemon = attached_daemon();
+    pthread_t thread;
+
+    test_daemon_verdict(daemon)->process.fail_mode = HEDDLE_FAIL_CLOSED;
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_CLOSED);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(held));
+    test_daemon_kill(daemon);
+    CHECK(eventually_(dead));
+    pause_us(200000); /* longer than any single sleep at a closed gate */
+    CHECK_EQUAL(calls()->launches, 1);
+    daemon = test_daemon_start(path, HEDDLE_STATUS_OK);
+    CHECK(eventually_(alive));
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK_EQUAL(test_daemon_hello(daemon).token[0], 0x5a);
+    CHECK_EQUAL(test_daemon_device(daemon, 0).slot, 0);
+    CHECK_EQUAL(test_daemon_client(daemon)->process.attach_count, 2);
+    test_daemon_kill(daemon);
+}
+
+TEST("with fail-closed the gate stays closed until a new daemon opens it") {
+    in_child(fail_closed);
+}
+
+static struct heddle_client_segment *add_peer(struct test_daemon *daemon) {
+    int file = -1;
+    struct heddle_client_segment *peer = test_segment(sizeof(*peer), &file);
+    struct heddle_msg_peer message = {.op = HEDDLE_PEER_ADD, .slot = 70, .peer_slot = 2};
+
+    heddle_message_begin(&message.header, HEDDLE_MSG_PEER, sizeof(message));
+    test_daemon_send(daemon, &message, sizeof(message), file);
+    test_daemon_verdict(daemon)->devices[0].yields[1] = 1U << 6;
+    test_daemon_verdict(daemon)->devices[0].max_hold_ns = 60000000000U;
+    close(file);
+    return peer;
+}
+
+static struct heddle_arena_segment *add_arena(struct test_daemon *daemon) {
+    int file = -1;
+    struct heddle_arena_segment *arena = test_segment(sizeof(*arena), &file);
+    struct heddle_msg_arena message = {.priority = 7, .member = 65};
+
+    heddle_message_begin(&message.header, HEDDLE_MSG_ARENA, sizeof(message));
+    test_daemon_send(daemon, &message, sizeof(message), file);
+    close(file);
+    return arena;
+}
+
+static struct heddle_arena_segment *the_arena;
+
+static bool sleeps(void) {
+    return heddle_load_acquire64(&the_arena->sleepers[1]) == 2;
+}
+
+static bool awake(void) {
+    return heddle_load_acquire64(&the_arena->sleepers[1]) == 0;
+}
+
+static void yield(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_client_segment *peer = add_peer(daemon);
+    pthread_t thread;
+
+    the_arena = add_arena(daemon);
+    heddle_store_release32(&peer->devices[2].busy_streams, 1);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
+    pause_us(50000); /* both messages have been read when the peer is looked at */
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(sleeps));
+    CHECK_EQUAL(calls()->launches, 1);
+    heddle_store_release32(&peer->devices[2].busy_streams, 0);
+    heddle_add_seq_cst32(&peer->devices[2].doorbell, 1);
+    heddle_futex_wake(&peer->devices[2].doorbell);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK(awake());
+    test_daemon_kill(daemon);
+}
+
+TEST("a launch waits for a busy peer, says so in its arena, and goes on when the peer is idle") {
+    in_child(yield);
+}
+
+static void removed(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_client_segment *peer = add_peer(daemon);
+    struct heddle_msg_peer message = {.op = HEDDLE_PEER_REMOVE, .slot = 70};
+    pthread_t thread;
+
+    heddle_store_release32(&peer->devices[2].busy_streams, 1);
+    pause_us(50000);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(held));
+    heddle_message_begin(&message.header, HEDDLE_MSG_PEER, sizeof(message));
+    test_daemon_send(daemon, &message, sizeof(message), -1);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+    test_daemon_kill(daemon);
+}
+
+TEST("a peer that is removed holds nobody") {
+    in_child(removed);
+}
+
+/* The peer's segment is locked by nobody, as after its process died. */
+static void orphaned(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_client_segment *peer = add_peer(daemon);
+    pthread_t thread;
+
+    heddle_store_release32(&peer->devices[2].busy_streams, 1);
+    pause_us(50000);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(held));
+    test_daemon_kill(daemon);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+}
+
+TEST("without a daemon a dead peer is found dead by its lock") {
+    in_child(orphaned);
+}
+
+static void overrun(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_client_segment *peer = add_peer(daemon);
+
+    test_daemon_verdict(daemon)->devices[0].max_hold_ns = 20000000;
+    heddle_store_release32(&peer->devices[2].busy_streams, 1);
+    pause_us(50000);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(test_daemon_client(daemon)->devices[0].overruns, 1);
+    test_daemon_kill(daemon);
+}
+
+TEST("a peer that never falls idle delays a launch and cannot stop it") {
+    in_child(overrun);
+}
+
+static void publish(void) {
+    struct test_daemon *daemon = attached_daemon();
+    const struct heddle_client_segment *client = test_daemon_client(daemon);
+
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_PUBLISH);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(client->devices[0].busy_streams, 1);
+    CHECK_EQUAL(client->devices[0].launches, 2);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
+    CHECK_EQUAL(client->devices[0].busy_streams, 0);
+    CHECK_EQUAL(client->devices[0].doorbell, 1);
+    CHECK(client->devices[0].busy_ns > 0);
+    CHECK_EQUAL(calls()->events_recorded, 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("a client that others watch shows when it is busy, at the cost of no event") {
+    in_child(publish);
+}
+
+static void window(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_verdict_segment *verdict = test_daemon_verdict(daemon);
+    pthread_t thread;
+
+    verdict->devices[0].window_ns = 250000;
+    verdict->devices[0].estimate_ns = 100000;
+    verdict->devices[0].max_hold_ns = 60000000000U;
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_WINDOW);
+    answers()->query = 600; /* nothing is ever complete */
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(calls()->events_recorded, 2);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(held));
+    CHECK_EQUAL(calls()->launches, 3);
+    __atomic_store_n(&answers()->query, 0, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 4);
+    test_daemon_kill(daemon);
+}
+
+TEST("a window bounds the work that is outstanding") {
+    in_child(window);
+}
+
+static void evicted(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_msg_evict message;
+
+    memset(&message, 'x', sizeof(message));
+    heddle_message_begin(&message.header, HEDDLE_MSG_EVICT, sizeof(message));
+    test_daemon_send(daemon, &message, sizeof(message), -1);
+    CHECK(eventually_(off));
+    CHECK_EQUAL(launch(), 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("an evicted client goes on alone and does not come back") {
+    in_child(evicted);
+}
+
+static void strange(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_msg_peer message = {.op = HEDDLE_PEER_ADD, .slot = 9999};
+    int file = -1;
+    void *segment = test_segment(64, &file);
+
+    heddle_message_begin(&message.header, (enum heddle_msg_type)77, sizeof(message));
+    test_daemon_send(daemon, &message, sizeof(message), file);
+    message.header.type = HEDDLE_MSG_PEER;
+    test_daemon_send(daemon, &message, sizeof(message), file); /* no such slot */
+    message.slot = 1;
+    test_daemon_send(daemon, &message, sizeof(message), file); /* too small a segment */
+    test_daemon_send(daemon, &message, sizeof(message), -1);   /* no segment at all */
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_CLOSED);
+    test_daemon_publish(daemon, 0, 0);
+    CHECK_EQUAL(launch(), 0);
+    CHECK(heddle_connect_alive());
+    munmap(segment, 64);
+    close(file);
+    test_daemon_kill(daemon);
+}
+
+TEST("messages of an unknown type or with nonsense in them are passed over") {
+    in_child(strange);
+}
+
+static void forked(void) {
+    struct test_daemon *daemon = attached_daemon();
+    const struct heddle_client_segment *client = test_daemon_client(daemon);
+    const uint64_t before = client->threads[0].launches;
+    int status = 0;
+    pid_t child = 0;
+
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_CLOSED);
+    child = fork();
+    if (child == 0) {
+        /* The parent's verdict does not hold the child, and its counters are not the child's. */
+        const bool fresh = heddle_load_acquire32(&heddle_connect_state) == HEDDLE_UNINIT &&
+                           heddle_load_acquire32(&heddle_verdict()->process.gate) == 0 &&
+                           heddle_client()->threads[0].launches == 0 &&
+                           heddle_client_descriptor() == -1;
+
+        _exit(fresh ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK_EQUAL(client->threads[0].launches, before);
+    CHECK(heddle_connect_alive());
+    test_daemon_kill(daemon);
+}
+
+TEST("the child of a fork starts afresh and leaves its parent's segment alone") {
+    in_child(forked);
+}
