@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-project/heddle/runtime/abi"
-	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
 
@@ -202,12 +201,12 @@ func TestSamplesAreReadAndLogRecordsHandedOn(t *testing.T) {
 		if x.ID != 1 || x.Process.Launches != 41 || !x.Bound[1] || x.Bound[0] || x.Devices[1].MemoryBytes != 7 {
 			t.Errorf("%+v", x)
 		}
-	}, func(id uint64, r shm.LogRecord) { text = r.Text })
+	}, func(r Record) { text = r.Text })
 	if seen != 1 || text != "hi" {
 		t.Errorf("%d samples, log %q", seen, text)
 	}
 	allocations := testing.AllocsPerRun(100, func() {
-		s.Each(&sample, func(*Sample) {}, func(uint64, shm.LogRecord) {})
+		s.Each(&sample, func(*Sample) {}, func(Record) {})
 	})
 	if allocations > 2 { // the closures of Each itself, whatever the number of clients
 		t.Errorf("%v allocations to read a client", allocations)

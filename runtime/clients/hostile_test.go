@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/heddle-project/heddle/runtime/abi"
-	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
 
@@ -180,7 +179,7 @@ func TestAClientThatBreaksTheContractIsEvictedAlone(t *testing.T) {
 			tt.sin(bad)
 			var sample Sample
 			eventually(t, "the client is told why and is cut off", func() bool {
-				s.Each(&sample, func(*Sample) {}, func(uint64, shm.LogRecord) {})
+				s.Each(&sample, func(*Sample) {}, func(Record) {})
 				return bad.over() && said(bad, func(m wire.Evict) bool { return strings.Contains(m.Text, tt.says) })
 			})
 			eventually(t, "low is free", func() bool { return low.gate(0) == 0 })
@@ -199,7 +198,7 @@ func TestALogThatGoesBackEvicts(t *testing.T) {
 	s := serve(t)
 	p := attach(t, s.path, hello("x"))
 	var sample Sample
-	each := func() { s.Each(&sample, func(*Sample) {}, func(uint64, shm.LogRecord) {}) }
+	each := func() { s.Each(&sample, func(*Sample) {}, func(Record) {}) }
 	atomic.StoreUint64(&p.seg.Process.LogHead, 200)
 	each()
 	atomic.StoreUint64(&p.seg.Process.LogHead, 3)

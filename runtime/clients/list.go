@@ -191,12 +191,22 @@ type Sample struct {
 	Bound   [abi.DevicesMax]bool
 	UUIDs   [abi.DevicesMax]wire.UUID
 	Publish [abi.DevicesMax]bool // it keeps its busy words true
+	LogLost uint64               // records that were overwritten before this sample
+}
+
+// Record is one log record of an interposer with whose it is.
+type Record struct {
+	shm.LogRecord
+	Client uint64
+	PID    int
+	Tenant string
+	Name   string
 }
 
 // Each reads the segments of all clients, one after the other, into s and
-// calls f for each. A client whose data is corrupt is evicted instead. Log
-// records are handed to record, with the client's id.
-func (m *Manager) Each(s *Sample, f func(*Sample), record func(uint64, shm.LogRecord)) {
+// calls f for each. A client whose data is corrupt is evicted instead. What its
+// interposer logged is handed to record. Neither function may wait for anybody.
+func (m *Manager) Each(s *Sample, f func(*Sample), record func(Record)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range m.clients {
@@ -208,7 +218,7 @@ func (m *Manager) Each(s *Sample, f func(*Sample), record func(uint64, shm.LogRe
 	}
 }
 
-func (m *Manager) sample(c *client, s *Sample, record func(uint64, shm.LogRecord)) (err error) {
+func (m *Manager) sample(c *client, s *Sample, record func(Record)) (err error) {
 	s.ID, s.PID = c.id, c.identity.PID
 	if s.Process, err = c.segment.Process(); err != nil {
 		return err
@@ -225,6 +235,8 @@ func (m *Manager) sample(c *client, s *Sample, record func(uint64, shm.LogRecord
 			return err
 		}
 	}
-	_, err = c.log.Read(func(r shm.LogRecord) { record(c.id, r) })
+	s.LogLost, err = c.log.Read(func(r shm.LogRecord) {
+		record(Record{LogRecord: r, Client: c.id, PID: c.identity.PID, Tenant: c.grant.Tenant, Name: c.hello.Name})
+	})
 	return err
 }

@@ -107,14 +107,22 @@ func (d *Daemon) nextID() (uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == b.last {
-		first, err := d.store.ReserveIDs(idBlockSize)
-		if err != nil {
+		if err := b.refill(d.store); err != nil {
 			return 0, err
 		}
-		b.next, b.last = first, first+idBlockSize
 	}
 	b.next++
 	return b.next - 1, nil
+}
+
+// refill must be called with the lock held, or before anybody attaches.
+func (b *idBlock) refill(s *store.Store) error {
+	first, err := s.ReserveIDs(idBlockSize)
+	if err != nil {
+		return err
+	}
+	b.next, b.last = first, first+idBlockSize
+	return nil
 }
 
 // ownUID is the uid that administers beside root.

@@ -141,6 +141,9 @@ func (d *Daemon) openDriver(ctx context.Context) (err error) {
 }
 
 func (d *Daemon) readGrants(context.Context) (err error) {
+	if err := d.ids.refill(d.store); err != nil {
+		return err
+	}
 	d.admission, err = newAdmission(d.cfg, ownUID(), d.store)
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/clients"
 	"github.com/heddle-project/heddle/runtime/gpu"
-	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/store"
 	"github.com/heddle-project/heddle/runtime/telemetry"
 )
@@ -28,14 +27,9 @@ type sampler struct {
 	d       *Daemon
 	sample  clients.Sample
 	reading telemetry.Reading
-	records []clientRecord
+	records []clients.Record
 	shares  map[shareKey]float64
 	last    time.Time
-}
-
-type clientRecord struct {
-	client uint64
-	record shm.LogRecord
 }
 
 type shareKey struct {
@@ -78,13 +72,12 @@ func (s *sampler) round(ctx context.Context, now time.Time) {
 			s.d.rater.Observe(now, &s.reading)
 		},
 		// Logging can block, so it waits until the clients' lock is free.
-		func(client uint64, r shm.LogRecord) {
-			s.records = append(s.records, clientRecord{client, r})
-		})
+		func(r clients.Record) { s.records = append(s.records, r) })
 	s.d.rater.End()
 	s.last = now
 	for _, r := range s.records {
-		s.d.log.Log(ctx, level(r.record.Level), "interposer says", "client", r.client, "text", r.record.Text)
+		s.d.log.Log(ctx, level(r.Level), "interposer says", "client", r.Client, "pid", r.PID, "tenant", r.Tenant,
+			"name", r.Name, "text", r.Text)
 	}
 }
 
