@@ -104,7 +104,8 @@ def names(m, _args, left):
 def launch_cost(m, _args, left):
     """Three kinds of caller in turns, so that a clock that drifts hits all of them."""
     probe = m.tool("heddle-launch-cost")
-    through = {"LD_LIBRARY_PATH": os.path.dirname(m.interposer()) + ":" + m.environment().get("LD_LIBRARY_PATH", "")}
+    folders = [os.path.dirname(m.interposer()), m.environment().get("LD_LIBRARY_PATH", "")]
+    through = {"LD_LIBRARY_PATH": ":".join(folder for folder in folders if folder)}
     rounds = "60"
     kinds = {
         "bare": [probe, rounds],

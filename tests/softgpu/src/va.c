@@ -81,7 +81,8 @@ void *sg_va_take(size_t size) {
 
 void sg_va_give(void *p, size_t size) {
     size = rounded(size);
-    mmap(p, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    /* Should this fail, the old pages stay: wasteful, but nothing is handed out twice. */
+    (void)mmap(p, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     uintptr_t base = (uintptr_t)p;
     size_t i = 0;
     while (i < va.count && va.holes[i].base < base) {
