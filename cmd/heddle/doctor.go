@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -112,7 +113,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	for _, c := range checks() {
 		f := c.look(ctx, x)
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return errors.New("interrupted")
 		}
 		f.ID, f.Title, f.Found = c.id, c.title, printable(f.Found)
 		findings = append(findings, f)

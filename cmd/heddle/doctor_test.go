@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,8 +91,18 @@ func TestDoctorOnANodeThatIsWell(t *testing.T) {
 		t.Errorf("attach: %+v", f)
 	}
 	// The stand-in does not open the driver behind it, and doctor notices.
-	if f := report["loader"]; f.Status != gradeWarn || !strings.Contains(f.Found, "behind it is not") {
+	f := report["loader"]
+	if f.Status != gradeWarn || !strings.Contains(f.Found, "behind it is not") {
 		t.Errorf("loader: %+v", f)
+	}
+	_, after, _ := strings.Cut(f.Found, "(pid ")
+	number, _, _ := strings.Cut(after, ")")
+	pid, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatalf("no pid in %q: %v", f.Found, err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the child %d is left behind: %v", pid, err)
 	}
 }
 
@@ -270,4 +283,44 @@ func TestWrapKeepsWordsWhole(t *testing.T) {
 			t.Errorf("width %d: %q, want %q", tt.width, got, tt.want)
 		}
 	}
+}
+
+// TestInterruptedDoctorLeavesNoChild interrupts doctor while its child hangs.
+func TestInterruptedDoctorLeavesNoChild(t *testing.T) {
+	d := startFake(t, true)
+	leaveSocket(t, d.status.GetAttachSocket())
+	lib := buildLibrary(t, marked)
+	probe := filepath.Join(filepath.Dir(lib), probeProgram)
+	// A program that never reports; it notes its pid, as doctor has not come to that.
+	if err := os.WriteFile(probe, []byte("#!/bin/sh\necho $$ > \"$0.pid\"\nexec sleep 600\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := heddleProcess(t, d.env("HEDDLE_INTERPOSER="+lib), "doctor")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := awaitPID(t, probe+".pid")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("an interrupted doctor ended with success")
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the child %d is left behind: %v", pid, err)
+	}
+}
+
+// awaitPID waits for a program to have written its pid.
+func awaitPID(t *testing.T, path string) int {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); {
+		data, err := os.ReadFile(path)
+		if pid, convErr := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && convErr == nil {
+			return pid
+		}
+		time.Sleep(5 * time.Millisecond) // a bounded condition on another process
+	}
+	t.Fatalf("%s was not written", path)
+	return 0
 }
