@@ -141,6 +141,7 @@ nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, unsigned *active);
 /* mode.c */
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode);
 nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned mode);
+nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, unsigned *mode);
 
 /* fields.c */
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *fields);

@@ -1,4 +1,4 @@
-/* The compute mode: who may make contexts on a device. */
+/* Modes of a device: who may make contexts on it, and whether it is a virtual one. */
 #include <unistd.h>
 
 #include "session.h"
@@ -28,4 +28,9 @@ nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned mode) {
     sg_state_unlock(node);
     sg_nvml_leave();
     return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, unsigned *mode) {
+    NVML_VIEW(view, device);
+    return sg_nvml_put(mode, 0); /* none: the software GPU stands for bare metal */
 }

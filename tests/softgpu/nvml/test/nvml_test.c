@@ -324,6 +324,8 @@ static void test_compute_mode(void) {
     CHECK_EQ(nvmlDeviceGetComputeMode(d, &mode), NVML_SUCCESS);
     CHECK_EQ(mode, err == NVML_SUCCESS ? EXCLUSIVE : 0);
     CHECK_EQ(nvmlDeviceSetComputeMode(d, NONSENSE), NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(nvmlDeviceGetVirtualizationMode(d, &mode), NVML_SUCCESS);
+    CHECK_EQ(mode, 0);
 }
 
 static void test_init_counts(void) {
