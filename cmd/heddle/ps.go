@@ -67,7 +67,7 @@ func newPsCmd(a *app) *cobra.Command {
 	flags.DurationVar(&o.interval, "interval", time.Second, "time between two lists of --watch")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	flags.BoolVar(&o.noTrunc, "no-trunc", false, "show everything, however wide")
-	flags.StringVar(&o.tenant, "tenant", "", "only the clients of this tenant")
+	flags.StringVar(&o.tenant, "tenant", "", "only the clients of the tenant of this `name`")
 	completeWithNothing(cmd, "interval")
 	mustComplete(cmd, "tenant", a.completeTenants)
 	return cmd

@@ -39,7 +39,7 @@ func newRootCmd(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.socket, "socket", "", "API socket of heddled (env HEDDLE_API; default "+defaultAPISocket+")")
+	flags.StringVar(&a.socket, "socket", "", "`path` of the API socket of heddled (env HEDDLE_API; default "+defaultAPISocket+")")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for an answer of heddled")
 	flags.BoolVar(&a.noColor, "no-color", false, "never colour the output (env NO_COLOR)")
 	completeWithNothing(root, "timeout")

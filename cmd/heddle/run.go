@@ -62,8 +62,8 @@ func newRunCmd(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // the command's flags are the command's
 	addShareFlags(cmd, &o.class, &o.weight)
-	flags.StringVarP(&o.name, "name", "n", "", "name of the workload in heddle ps, at most 63 bytes")
-	flags.StringSliceVarP(&o.devices, "device", "d", nil, "device to use: index or UUID (sets CUDA_VISIBLE_DEVICES); may be repeated")
+	flags.StringVarP(&o.name, "name", "n", "", "`name` of the workload in heddle ps, at most 63 bytes")
+	flags.StringSliceVarP(&o.devices, "device", "d", nil, "`device` to use: index or UUID (sets CUDA_VISIBLE_DEVICES); may be repeated")
 	flags.BoolVar(&o.require, "require", false, "refuse to start when heddled is not reachable")
 	completeWithNothing(cmd, "name")
 	mustComplete(cmd, "device", a.completeDevices)

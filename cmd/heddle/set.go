@@ -61,9 +61,9 @@ func newSetCmd(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Uint64Var(&o.client, "client", 0, "the client with this id (heddle ps)")
-	flags.Uint32Var(&o.pid, "pid", 0, "the client with this process id")
-	flags.StringVar(&o.tenant, "tenant", "", "all clients of this tenant, present and future")
+	flags.Uint64Var(&o.client, "client", 0, "the client with this `id` (heddle ps)")
+	flags.Uint32Var(&o.pid, "pid", 0, "the client with this process `id`")
+	flags.StringVar(&o.tenant, "tenant", "", "all clients of the tenant of this `name`, present and future")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	addShareFlags(cmd, &o.class, &o.weight)
 	mustComplete(cmd, "client", a.completeClients)
