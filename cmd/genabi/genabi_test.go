@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,38 @@ func TestCommittedFilesAreWhatEveryCompilerSays(t *testing.T) {
 					if diff := cmp.Diff(string(committed), string(f.content)); diff != "" {
 						t.Errorf("%s, go run ./cmd/genabi would change it (-committed +generated):\n%s", f.path, diff)
 					}
+				}
+			})
+		}
+	}
+}
+
+// TestContractCompilesAsCAndAsCXX holds the headers to what their users may be: C11 and C++17, with
+// nothing included but what they include themselves.
+func TestContractCompilesAsCAndAsCXX(t *testing.T) {
+	strict := []string{
+		"-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wconversion", "-Wvla", "-fsyntax-only",
+		"-I" + filepath.Join(root, "interpose/include"),
+	}
+	tests := []struct {
+		compiler string
+		flags    []string
+	}{
+		{"gcc", []string{"-std=c11", "-xc"}},
+		{"clang", []string{"-std=c11", "-xc"}},
+		{"g++", []string{"-std=c++17", "-xc++"}},
+		{"clang++", []string{"-std=c++17", "-xc++"}},
+	}
+	for _, header := range []string{"abi", "attach", "gate", "atomic"} {
+		for _, tt := range tests {
+			t.Run(header+" with "+tt.compiler, func(t *testing.T) {
+				if _, err := exec.LookPath(tt.compiler); err != nil {
+					t.Skip(err)
+				}
+				cmd := exec.Command(tt.compiler, slices.Concat(tt.flags, strict, []string{"-"})...)
+				cmd.Stdin = strings.NewReader("#include <heddle/" + header + ".h>\n")
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
 				}
 			})
 		}
