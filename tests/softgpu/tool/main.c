@@ -9,6 +9,7 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
+    {"show", tool_show, "show [--json]              GPUs, processes, calls of what is missing"},
     {"names", tool_names,
      "names [--until VERSION]    exported names, of a driver up to that version"},
 };

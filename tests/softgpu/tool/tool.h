@@ -3,6 +3,7 @@
 #ifndef SOFTGPU_TOOL_H
 #define SOFTGPU_TOOL_H
 
+int tool_show(int argc, char **argv);
 int tool_names(int argc, char **argv);
 
 #endif /* SOFTGPU_TOOL_H */
