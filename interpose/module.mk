@@ -97,11 +97,18 @@ $(foreach flavour,plain asan tsan,$(eval $(call interpose_flavour,$(flavour))))
 INTERPOSE_TEST_PROGRAMS += $(BUILD)/test/interpose/plain/test_alloc
 .SECONDARY: $(foreach f,plain asan tsan,$(call interpose_objects,interpose-$(f),x86_64))
 
+# The gate against the vectors that its twin in Go obeys, too. It links nothing of the interposer.
+INTERPOSE_VECTORS := $(BUILD)/test/interpose/gate_vectors
+$(INTERPOSE_VECTORS): interpose/test/gate_vectors.c $(INTERPOSE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_asan) -o $@ $<
+
 .PHONY: interpose interpose-arm64 test-interpose
 interpose: $(INTERPOSE_LIB)
 interpose-arm64: $(INTERPOSE_LIB_ARM64)
 
-test-interpose: $(INTERPOSE_TEST_PROGRAMS) $(INTERPOSE_LIB) $(INTERPOSE_FAKE)
+test-interpose: $(INTERPOSE_TEST_PROGRAMS) $(INTERPOSE_LIB) $(INTERPOSE_FAKE) $(INTERPOSE_VECTORS)
+	@$(INTERPOSE_VECTORS) tests/testdata/gate-vectors.txt
 	@for program in $(INTERPOSE_TEST_PROGRAMS); do \
 		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB) HEDDLE_REAL_LIBCUDA=$(CURDIR)/$(INTERPOSE_FAKE) \
 		$$program || exit 1; \
