@@ -52,6 +52,9 @@ func (m *Manager) shareArenas(d *device) {
 		}
 		for class := b.client.priority + 1; class < abi.ClassesMax; class++ {
 			if a := d.arenas[class]; a != nil && b.reads[class] != a {
+				if b.member == a {
+					b.leaveArena() // from now on it only looks at it
+				}
 				b.reads[class] = a
 				m.send(b.client, outgoing{
 					message: wire.Arena{
@@ -87,6 +90,7 @@ func (m *Manager) joinArena(b *binding, a *arena) {
 	}
 	a.taken.Add(index)
 	b.member, b.index = a, index
+	b.reads[a.class] = nil // the client has one mapping for each class
 	m.send(b.client, outgoing{
 		message: wire.Arena{
 			DeviceSlot: uint32(b.slot), Priority: uint32(a.class), Member: int32(index), // all are small

@@ -156,6 +156,43 @@ func TestSetChangesALivingClient(t *testing.T) {
 	}
 }
 
+func TestAClientThatChangesItsClassTradesItsArena(t *testing.T) {
+	s := serve(t)
+	a := attach(t, s.path, withPriority("a", 5))
+	a.open(0, gpu0)
+	b := attach(t, s.path, withPriority("b", 5))
+	b.open(0, gpu0)
+	// last is what a program was told last about the arena of a class.
+	last := func(p *program, class uint32) int32 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		member := int32(-2)
+		for _, m := range p.heard {
+			if m, ok := m.(wire.Arena); ok && m.Priority == class {
+				member = m.Member
+			}
+		}
+		return member
+	}
+	// While a is above it looks at every arena, the one that it was a member of
+	// included, and must get its place there back.
+	for range 3 {
+		for _, class := range []int{7, 2} {
+			if _, err := s.SetClient(a.welcome.ClientID, Override{Priority: &class}); err != nil {
+				t.Fatal(err)
+			}
+			low, high, below := a, b, uint32(7)
+			if class == 2 {
+				low, high, below = b, a, 5
+			}
+			eventually(t, "the lower is a member, the higher looks on", func() bool {
+				return low.gate(0) == abi.GateYield && high.gate(0) == abi.GatePublish &&
+					last(low, below) == 0 && last(high, below) == abi.MemberNone
+			})
+		}
+	}
+}
+
 func TestATokenBringsTheIdBackAfterARestart(t *testing.T) {
 	first := serve(t)
 	attach(t, first.path, hello("x"))
