@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // findProgram finds a command as a shell does: a name with a slash is a path, others are looked
@@ -77,8 +79,15 @@ func execProgram(program string, args, env []string) error {
 	return &exitError{exitNotExecutable, fmt.Errorf("%s: %s", program, plainErrno(err))}
 }
 
-// isPrivileged says whether the loader will ignore LD_PRELOAD and LD_LIBRARY_PATH in a program.
-func isPrivileged(program string) bool {
+// isPrivileged says whether the loader will ignore LD_PRELOAD and LD_LIBRARY_PATH in a program
+// because it gives a user who is not root more rights than that user has.
+func isPrivileged(program string, euid int) bool {
+	if euid == 0 {
+		return false
+	}
+	if n, err := unix.Getxattr(program, "security.capability", nil); err == nil && n > 0 {
+		return true
+	}
 	info, err := os.Stat(program)
-	return err == nil && os.Geteuid() != 0 && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0
+	return err == nil && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0
 }

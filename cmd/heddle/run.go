@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -124,8 +125,8 @@ func (a *app) runWarnings(program string) []string {
 	if a.getenv("HEDDLE_DISABLE") == "1" {
 		warnings = append(warnings, "HEDDLE_DISABLE=1 is set; the program runs unscheduled")
 	}
-	if isPrivileged(program) {
-		warnings = append(warnings, program+" is setuid or setgid; the loader ignores the interposer in it")
+	if isPrivileged(program, os.Geteuid()) {
+		warnings = append(warnings, program+" has rights of its own (setuid, setgid or capabilities); the loader ignores the interposer in it")
 	}
 	return warnings
 }
