@@ -2,6 +2,7 @@ package softgpu
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -107,6 +108,52 @@ func TestNodeShowsAClient(t *testing.T) {
 	}
 	if calls := n.Calls(); calls.Launches != launches {
 		t.Errorf("%d launches remembered, want %d", calls.Launches, launches)
+	}
+}
+
+// TestShowAgrees compares what `softgpu show --json` prints with what the handle reads.
+func TestShowAgrees(t *testing.T) {
+	n := newNode(t, Options{GPUs: []string{"H100", "A30"}, Speed: 0.5})
+	c := startClient(t, n, 8<<20, 3)
+	cmd := exec.CommandContext(t.Context(), n.Build().Tool, "show", "--json")
+	cmd.Env = append(os.Environ(), n.Env()...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Profile string
+		Speed   float64
+		GPUs    []struct {
+			Model     string
+			UUID      string
+			Used      uint64 `json:"used_bytes"`
+			Kernels   uint64
+			Processes []struct {
+				PID      int
+				Name     string
+				Launches uint64
+			}
+		}
+		Stubs map[string]uint64
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if got.Profile != "real-like" || got.Speed != 0.5 {
+		t.Errorf("profile %s at speed %g", got.Profile, got.Speed)
+	}
+	for i, gpu := range n.GPUs() {
+		g := got.GPUs[i]
+		if g.Model != gpu.Model || g.UUID != gpu.UUID || g.Used != gpu.UsedBytes || g.Kernels != gpu.Kernels {
+			t.Errorf("GPU %d is shown as %+v, the handle reads %+v", i, g, gpu)
+		}
+	}
+	if p := got.GPUs[0].Processes; len(p) != 1 || p[0].PID != c.pid || p[0].Launches != 3 || !strings.HasPrefix(p[0].Name, "python") {
+		t.Errorf("processes are shown as %+v, want pid %d", p, c.pid)
+	}
+	if diff := cmp.Diff(n.StubCalls(), got.Stubs); diff != "" {
+		t.Errorf("stubs (-handle +shown):\n%s", diff)
 	}
 }
 
