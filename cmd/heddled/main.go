@@ -51,7 +51,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := slog.New(handler(&loaded.Log, stderr))
 	// The heap is a few megabytes; under a limit the collector works a little
 	// harder instead of letting it grow past the budget of a resting daemon.
-	debug.SetMemoryLimit(memoryLimit)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	err = daemon.New(daemon.Options{Config: loaded, Version: version(), Log: log}).Run(ctx)
 	if err != nil {
 		return fail(stderr, err)

@@ -113,21 +113,28 @@ func merge(before, more store.Override) store.Override {
 	return before
 }
 
-// setTenant remembers an override for the clients to come, and returns all
-// that is set for the tenant now.
-func (a *admission) setTenant(name string, o store.Override) store.Override {
+// setTenant keeps an override on disk, and then for the clients to come.
+func (a *admission) setTenant(s *store.Store, name string, o store.Override) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tenants[name] = merge(a.tenants[name], o)
-	return a.tenants[name]
+	all := merge(a.tenants[name], o)
+	if err := s.SetTenant(name, all); err != nil {
+		return err
+	}
+	a.tenants[name] = all
+	return nil
 }
 
 // setClient is setTenant for one client, which may come back with its token.
-func (a *admission) setClient(id uint64, o store.Override) store.Override {
+func (a *admission) setClient(s *store.Store, id uint64, o store.Override) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.clients[id] = merge(a.clients[id], o)
-	return a.clients[id]
+	all := merge(a.clients[id], o)
+	if err := s.SetClient(id, all); err != nil {
+		return err
+	}
+	a.clients[id] = all
+	return nil
 }
 
 // forget removes the overrides of clients that living does not know, and

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 
@@ -50,6 +51,9 @@ func (b *backend) ListDevices(ctx context.Context) ([]*heddlev1.Device, error) {
 	var list []*heddlev1.Device
 	for _, dev := range d.inventory.all() {
 		usage, err := d.driver.Usage(ctx, dev.UUID)
+		if errors.Is(err, errdefs.ErrNotFound) {
+			continue // it fell off the bus just now; the others are still there
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -164,12 +168,13 @@ func (b *backend) SetClient(_ context.Context, req *heddlev1.SetClientRequest) (
 	if err != nil {
 		return nil, err
 	}
-	info, err := b.d.clients.SetClient(id, override(o))
-	if err != nil {
+	// First to disk: what a client sees must not be forgotten by a crash.
+	if err := b.d.admission.setClient(b.d.store, id, o); err != nil {
 		return nil, err
 	}
-	if err := b.d.store.SetClient(id, b.d.admission.setClient(id, o)); err != nil {
-		return nil, err
+	info, err := b.d.clients.SetClient(id, override(o))
+	if err != nil {
+		return nil, err // it left meanwhile; what was kept for it is dropped later
 	}
 	b.d.log.Info("client set", "client", id, "priority", info.Priority, "weight", info.Weight)
 	return b.protoClient(&info), nil
@@ -196,20 +201,25 @@ const weightMax = 10000
 func (b *backend) target(req *heddlev1.SetClientRequest) (uint64, error) {
 	switch t := req.GetTarget().(type) {
 	case *heddlev1.SetClientRequest_Id:
-		return t.Id, nil
+		return b.living(func(c *clients.Info) bool { return c.ID == t.Id }, "no client %d is attached", t.Id)
 	case *heddlev1.SetClientRequest_Pid:
 		if t.Pid == 0 {
 			return 0, errdefs.Errorf(errdefs.Invalid, "pid 0 is no client")
 		}
-		for _, c := range b.d.clients.List() {
-			if c.Evicted == "" && c.PID == int(t.Pid) {
-				return c.ID, nil
-			}
-		}
-		return 0, errdefs.Errorf(errdefs.NotFound, "no client with pid %d is attached", t.Pid)
+		return b.living(func(c *clients.Info) bool { return c.PID == int(t.Pid) }, "no client with pid %d is attached", t.Pid)
 	default:
 		return 0, errdefs.Errorf(errdefs.Invalid, "neither an id nor a pid is given")
 	}
+}
+
+// living finds an attached client, or says that there is none.
+func (b *backend) living(match func(*clients.Info) bool, format string, args ...any) (uint64, error) {
+	for _, c := range b.d.clients.List() {
+		if c.Evicted == "" && match(&c) {
+			return c.ID, nil
+		}
+	}
+	return 0, errdefs.Errorf(errdefs.NotFound, format, args...)
 }
 
 // SetTenant implements api.Backend.
@@ -221,8 +231,7 @@ func (b *backend) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest) (
 	if req.GetTenant() == "" {
 		return 0, errdefs.Errorf(errdefs.Invalid, "no tenant is given")
 	}
-	// First to disk: what clients see must not be forgotten by a crash.
-	if err := b.d.store.SetTenant(req.GetTenant(), b.d.admission.setTenant(req.GetTenant(), o)); err != nil {
+	if err := b.d.admission.setTenant(b.d.store, req.GetTenant(), o); err != nil {
 		return 0, err
 	}
 	n, err := b.d.clients.SetTenant(req.GetTenant(), override(o))

@@ -265,7 +265,7 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 			if err := os.WriteFile(dir+"/state", nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, errdefs.Unknown, []string{"open state", "/state", "state_dir"}},
+		}, errdefs.Exists, []string{"open state", "/state is in the way", "state_dir"}},
 		{"damaged state", func(t *testing.T, dir string, _ *Options) {
 			t.Helper()
 			err := errors.Join(os.Mkdir(dir+"/state", 0o700), os.WriteFile(dir+"/state/heddled.db", []byte("x"), 0o600))
@@ -289,7 +289,7 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 			if err == nil {
 				t.Fatal("it ran, and stopped without an error")
 			}
-			if got := errdefs.KindOf(err); got != tt.kind && tt.kind != errdefs.Unknown {
+			if got := errdefs.KindOf(err); got != tt.kind {
 				t.Errorf("kind %v, want %v", got, tt.kind)
 			}
 			for _, w := range tt.words {
@@ -327,6 +327,8 @@ func TestAStartAfterAKillFindsItsSocketsInTheWay(t *testing.T) {
 }
 
 func TestMetricsAndModes(t *testing.T) {
+	old := unix.Umask(0o077)
+	t.Cleanup(func() { unix.Umask(old) })
 	l := load(t, t.TempDir(), "")
 	start(t, options(l))
 	attach(t, l, wire.Hello{PriorityHint: abi.HintNone, Name: "train"})

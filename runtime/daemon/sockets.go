@@ -74,8 +74,30 @@ func listen(path string) (*net.UnixListener, error) {
 	return listener, nil
 }
 
+// makeDir makes dir and what is missing above it, with mode whatever the umask
+// says: under a common umask of 077 nobody else could reach the sockets. What
+// is there already stays as its owner made it.
 func makeDir(dir string, mode os.FileMode) error {
-	if err := os.MkdirAll(dir, mode); err != nil {
+	info, err := os.Stat(dir)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if err == nil {
+		return errdefs.Errorf(errdefs.Exists, "%s is in the way and is no directory", dir)
+	}
+	if parent := filepath.Dir(dir); errors.Is(err, os.ErrNotExist) && parent != dir {
+		if err := makeDir(parent, socketDirMode); err != nil {
+			return err
+		}
+	}
+	err = os.Mkdir(dir, mode)
+	if errors.Is(err, os.ErrExist) {
+		return nil // somebody else was faster
+	}
+	if err == nil {
+		err = os.Chmod(dir, mode)
+	}
+	if err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
 	return nil
