@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -42,7 +43,9 @@ type event struct {
 
 var (
 	skipLine = regexp.MustCompile(`(?i)^\s*(?:skip(?:ped)?)\b[:\s]+(.+)$`)
-	passLine = regexp.MustCompile(`(?i)^\s*(?:ok|pass(?:ed)?)\b[:\s]`)
+	passLine = regexp.MustCompile(`(?i)^\s*(?:ok|pass(?:ed)?)\b[:\s]|^\S+: ok$`)
+	// countLine is how a program with many tests ends: "NAME: 12 tests passed", "NAME: 12 tests, 1 failures".
+	countLine = regexp.MustCompile(`^\S+: (\d+) tests?(?: passed|, (\d+) failures?)$`)
 	// position is what testing puts before the text of t.Skip.
 	position = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 )
@@ -54,7 +57,13 @@ func (p *Part) readText(r io.Reader, w io.Writer) error {
 	for in.Scan() {
 		line := in.Text()
 		fmt.Fprintln(w, line)
-		if m := skipLine.FindStringSubmatch(line); m != nil {
+		if m := countLine.FindStringSubmatch(line); m != nil {
+			// The expression lets digits through, or nothing, which counts as zero.
+			tests, _ := strconv.Atoi(m[1])
+			failures, _ := strconv.Atoi(m[2])
+			p.Passed += tests - failures
+			p.Failed += failures
+		} else if m := skipLine.FindStringSubmatch(line); m != nil {
 			name, reason, found := strings.Cut(m[1], ": ")
 			if !found {
 				name, reason = p.Name, m[1]

@@ -44,13 +44,13 @@ func TestGoEventsBecomeLinesAndCounts(t *testing.T) {
 }
 
 func TestPlainProgramsSayOkAndSkip(t *testing.T) {
-	const in = "ok attach_test 12 checks\nskip arm64: no qemu-aarch64\nSKIP: nothing to do\nskipping is not a skip line\n"
+	const in = "ok attach_test 12 checks\nbasic: ok\nbuild/test_log: 19 tests, 13 failures\nnvml: 2 tests passed\nskip arm64: no qemu-aarch64\nSKIP: nothing to do\nskipping is not a skip line\n"
 	var out strings.Builder
 	p := Part{Name: "c"}
 	if err := p.readText(strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
-	want := Part{Name: "c", Passed: 1, Skips: []Skip{
+	want := Part{Name: "c", Passed: 10, Failed: 13, Skips: []Skip{
 		{Test: "arm64", Reason: "no qemu-aarch64"}, {Test: "c", Reason: "nothing to do"},
 	}}
 	if diff := cmp.Diff(want, p); diff != "" {
