@@ -8,6 +8,7 @@ BUILD ?= build
 CFLAGS_STRICT ?= -std=c11 -Wall -Wextra -Werror -Wshadow -Wconversion -Wvla -Wmissing-prototypes \
 	-Wstrict-prototypes -fvisibility=hidden -fno-common
 CC_ARM64 ?= aarch64-linux-gnu-gcc
+QEMU_ARM64 ?= qemu-aarch64 -L /usr/aarch64-linux-gnu
 HEDDLE_VERSION ?= 0.1.0
 
 INTERPOSE_SOURCES := $(wildcard interpose/src/*.c)
@@ -77,39 +78,96 @@ $(INTERPOSE_FAKE): interpose/test/fake_driver.c $(INTERPOSE_TEST_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_STRICT) -O1 -g -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
 
+# $(1) flavour, $(2) compiler, $(3) machine
 define interpose_flavour
 $(BUILD)/obj/interpose-$(1)/%.o: interpose/src/%.c $(INTERPOSE_HEADERS) $(INTERPOSE_GENERATED)
 	@mkdir -p $$(@D)
-	$(CC) $$(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_$(1)) -c -o $$@ $$<
+	$(2) $$(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_$(1)) -c -o $$@ $$<
 
 $(BUILD)/obj/interpose-$(1)/%.o: interpose/src/%.S $(INTERPOSE_GENERATED)
 	@mkdir -p $$(@D)
-	$(CC) -c -o $$@ $$<
+	$(2) -c -o $$@ $$<
 
 $(BUILD)/test/interpose/$(1)/test_%: interpose/test/test_%.c interpose/test/daemon.c \
-		$(INTERPOSE_TEST_HEADERS) $(call interpose_objects,interpose-$(1),x86_64)
+		$(INTERPOSE_TEST_HEADERS) $(call interpose_objects,interpose-$(1),$(3))
 	@mkdir -p $$(@D)
-	$(CC) $$(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_$(1)) -o $$@ $$(filter-out %.h,$$^) -ldl -lpthread
+	$(2) $$(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_$(1)) -o $$@ $$(filter-out %.h,$$^) -ldl -lpthread
 
-INTERPOSE_TEST_PROGRAMS += $(INTERPOSE_TESTS:%=$(BUILD)/test/interpose/$(1)/test_%)
+.SECONDARY: $(call interpose_objects,interpose-$(1),$(3))
 endef
-$(foreach flavour,plain asan tsan,$(eval $(call interpose_flavour,$(flavour))))
-INTERPOSE_TEST_PROGRAMS += $(BUILD)/test/interpose/plain/test_alloc
-.SECONDARY: $(foreach f,plain asan tsan,$(call interpose_objects,interpose-$(f),x86_64))
+$(foreach flavour,plain asan tsan,$(eval $(call interpose_flavour,$(flavour),$(CC),x86_64)))
+$(eval $(call interpose_flavour,arm64,$(CC_ARM64),aarch64))
 
-# The gate against the vectors that its twin in Go obeys, too. It links nothing of the interposer.
-INTERPOSE_VECTORS := $(BUILD)/test/interpose/gate_vectors
-$(INTERPOSE_VECTORS): interpose/test/gate_vectors.c $(INTERPOSE_HEADERS)
+INTERPOSE_PROGRAMS = $(foreach f,plain asan tsan,$(INTERPOSE_TESTS:%=$(BUILD)/test/interpose/$(f)/test_%)) \
+	$(BUILD)/test/interpose/plain/test_alloc
+INTERPOSE_PROGRAMS_ARM64 = $(INTERPOSE_TESTS:%=$(BUILD)/test/interpose/arm64/test_%)
+
+$(BUILD)/test/interpose/fake-arm64/libcuda.so.1: interpose/test/fake_driver.c $(INTERPOSE_TEST_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(INTERPOSE_TEST_CFLAGS) $(INTERPOSE_FLAGS_asan) -o $@ $<
+	$(CC_ARM64) $(CFLAGS_STRICT) -O1 -g -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+
+# ---- snippets: small programs that open the driver in every way; the integration tests run them ----
+
+INTERPOSE_SNIPPETS := $(BUILD)/test/interpose/snippets
+INTERPOSE_SNIPPET_NAMES := open runtime threads names asked create missing launches linked linked-rpath \
+	constructor
+C_SOURCES += $(wildcard interpose/test/snippets/*.c)
+C_HEADERS += $(wildcard interpose/test/snippets/*.h)
+
+$(INTERPOSE_SNIPPETS)/%: interpose/test/snippets/%.c interpose/test/snippets/probe.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_STRICT) -D_GNU_SOURCE -O1 -g -o $@ $< -ldl -lpthread
+
+$(INTERPOSE_SNIPPETS)/libthird.so: interpose/test/snippets/third.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_STRICT) -D_GNU_SOURCE -O1 -g -fPIC -shared -o $@ $< -ldl
+
+$(INTERPOSE_SNIPPETS)/linked $(INTERPOSE_SNIPPETS)/linked-rpath $(INTERPOSE_SNIPPETS)/constructor: \
+		interpose/test/snippets/linked.c interpose/test/snippets/probe.h $(INTERPOSE_FAKE)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_STRICT) -D_GNU_SOURCE -O1 -g $(INTERPOSE_LINKED_$(@F)) -o $@ $< $(INTERPOSE_FAKE) -ldl
+
+# The old tag, which comes before LD_LIBRARY_PATH; the folder is the software GPU's.
+INTERPOSE_LINKED_linked-rpath := -Wl,--disable-new-dtags,-rpath,$(abspath $(BUILD)/softgpu)
+INTERPOSE_LINKED_constructor := -DCONSTRUCTOR
+
+# With musl: the interposer, the fake driver and a program, all without glibc. musl cannot load a
+# library with initial-exec thread-local data late, so there the fast path stays off.
+INTERPOSE_MUSL := $(BUILD)/test/interpose/musl
+CC_MUSL ?= musl-gcc
+
+$(INTERPOSE_MUSL)/heddle/libcuda.so.1: $(INTERPOSE_SOURCES) $(INTERPOSE_HEADERS) $(INTERPOSE_GENERATED)
+	@mkdir -p $(@D)
+	$(CC_MUSL) -std=c11 -Wall -Wextra -Werror -O2 -fPIC -fvisibility=hidden $(INTERPOSE_CPPFLAGS) \
+		-DHEDDLE_NO_FAST_PATH $(INTERPOSE_LDFLAGS) -o $@ $(INTERPOSE_SOURCES) \
+		interpose/src/trampoline_x86_64.S
+
+$(INTERPOSE_MUSL)/fake/libcuda.so.1: interpose/test/fake_driver.c $(INTERPOSE_TEST_HEADERS)
+	@mkdir -p $(@D)
+	$(CC_MUSL) $(CFLAGS_STRICT) -O1 -fPIC -shared -Wl,-soname,libcuda.so.1 -o $@ $<
+
+$(INTERPOSE_MUSL)/%: interpose/test/snippets/%.c interpose/test/snippets/probe.h
+	@mkdir -p $(@D)
+	$(CC_MUSL) $(CFLAGS_STRICT) -D_GNU_SOURCE -O1 -o $@ $<
+
+.PHONY: interpose-snippets
+interpose-snippets: $(INTERPOSE_SNIPPET_NAMES:%=$(INTERPOSE_SNIPPETS)/%) $(INTERPOSE_SNIPPETS)/libthird.so \
+	$(INTERPOSE_MUSL)/heddle/libcuda.so.1 $(INTERPOSE_MUSL)/fake/libcuda.so.1 $(INTERPOSE_MUSL)/open
+# The integration tests need both.
+test-client: interpose-snippets
 
 .PHONY: interpose interpose-arm64 test-interpose
-interpose: $(INTERPOSE_LIB)
-interpose-arm64: $(INTERPOSE_LIB_ARM64)
+interpose: $(INTERPOSE_LIB) ## the interposer, libcuda.so.1
+interpose-arm64: $(INTERPOSE_LIB_ARM64) ## the interposer for arm64
 
-test-interpose: $(INTERPOSE_TEST_PROGRAMS) $(INTERPOSE_LIB) $(INTERPOSE_FAKE) $(INTERPOSE_VECTORS)
-	@$(INTERPOSE_VECTORS) tests/testdata/gate-vectors.txt
-	@for program in $(INTERPOSE_TEST_PROGRAMS); do \
-		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB) HEDDLE_REAL_LIBCUDA=$(CURDIR)/$(INTERPOSE_FAKE) \
+test-interpose: $(INTERPOSE_PROGRAMS) $(INTERPOSE_PROGRAMS_ARM64) $(INTERPOSE_LIB) $(INTERPOSE_LIB_ARM64) \
+		$(INTERPOSE_FAKE) $(BUILD)/test/interpose/fake-arm64/libcuda.so.1 ## the interposer's unit tests
+	@for program in $(INTERPOSE_PROGRAMS); do \
+		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB) HEDDLE_REAL_LIBCUDA=$(abspath $(INTERPOSE_FAKE)) \
 		$$program || exit 1; \
+	done
+	@for program in $(INTERPOSE_PROGRAMS_ARM64); do \
+		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB_ARM64) \
+		HEDDLE_REAL_LIBCUDA=$(abspath $(BUILD)/test/interpose/fake-arm64/libcuda.so.1) \
+		$(QEMU_ARM64) $$program || exit 1; \
 	done

@@ -19,7 +19,7 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 
-static __thread long allocations; /* of this thread */
+static __thread volatile long allocations; /* of this thread */
 
 void *malloc(size_t size) {
     allocations++;
