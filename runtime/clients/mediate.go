@@ -10,18 +10,22 @@ import (
 )
 
 const (
-	// mediateEvery is how often the gates of mediated clients are looked at:
-	// often enough that a held client loses little of a pause of its betters,
-	// seldom enough that it costs about a hundredth of a core.
-	mediateEvery = 500 * time.Microsecond
-	// mediateIdle is the pace while there is nobody to mediate for.
-	mediateIdle = 50 * time.Millisecond
+	// mediateBusy is how often the gates of mediated clients are looked at
+	// while one of their betters works, or worked a moment ago: often enough
+	// that a held client loses little of a pause, at a few hundredths of a core.
+	mediateBusy = 500 * time.Microsecond
+	// mediateCalm is the pace when their betters have been idle for calmAfter.
+	// The first work after a long pause can meet that much of a lower class.
+	mediateCalm = 5 * time.Millisecond
+	calmAfter   = 100 * time.Millisecond
+	// mediateNobody is the pace while there is nobody to mediate for.
+	mediateNobody = 50 * time.Millisecond
 )
 
 // mediateLoop opens and closes the gates of clients that see no peers. It
 // costs nothing but a look at a list when there are none.
 func (m *Manager) mediateLoop(ctx context.Context) {
-	timer := time.NewTimer(mediateIdle)
+	timer := time.NewTimer(mediateNobody)
 	defer timer.Stop()
 	for {
 		select {
@@ -29,36 +33,33 @@ func (m *Manager) mediateLoop(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		if m.mediateAll() {
-			timer.Reset(mediateEvery)
-		} else {
-			timer.Reset(mediateIdle)
-		}
+		timer.Reset(m.mediateAll())
 	}
 }
 
-// mediateAll looks at every mediated binding, and reports whether there is one
-// with somebody to yield to.
-func (m *Manager) mediateAll() bool {
+// mediateAll looks at every mediated binding, and tells when to look again.
+func (m *Manager) mediateAll() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	any := false
+	pace := mediateNobody
 	for _, d := range m.devices {
 		for _, b := range slices.Clone(d.bindings) {
 			if !b.mediated || len(b.watched) == 0 || b.client.gone {
 				continue
 			}
-			any = true
 			v := b.verdict
-			m.mediate(b, &v)
+			pace = min(pace, m.mediate(b, &v))
 			m.publish(b, &v)
 		}
 	}
-	return any
+	return pace
 }
 
-// mediate sets or clears the closed bit in v by what the peers of b do now.
-func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) {
+// mediate sets or clears the closed bit in v by what the peers of b do now, and
+// tells when to look again.
+func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) time.Duration {
+	now := m.opt.Now()
+	pace := mediateCalm
 	v.Gate &^= abi.GateClosed
 	peers := make([]GatePeer, 0, len(b.watched))
 	for _, h := range b.watched {
@@ -72,6 +73,9 @@ func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) {
 			m.detachLocked(h.client, err)
 			continue
 		}
+		if s.BusyStreams != 0 || s.IdleSince != 0 && now-min(s.IdleSince, now) < uint64(calmAfter) {
+			pace = mediateBusy
+		}
 		peers = append(peers, GatePeer{
 			Busy:         s.BusyStreams,
 			CoRun:        slices.Contains(b.corun, h.client.id),
@@ -79,15 +83,15 @@ func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) {
 			NextLaunchNs: s.NextLaunch,
 		})
 	}
-	now := m.opt.Now()
 	yielding := *v
 	yielding.Gate |= abi.GateYield
 	if m.opt.Planner.Open(&yielding, peers, now, b.heldSince) {
 		b.closed, b.heldSince = false, 0
-		return
+		return pace
 	}
 	v.Gate |= abi.GateClosed
 	if !b.closed {
 		b.closed, b.heldSince = true, max(now, 1)
 	}
+	return pace
 }
