@@ -162,6 +162,7 @@ func (m *Manager) Run(ctx context.Context, listener *net.UnixListener) error {
 	m.workers.Wait()
 	err = errors.Join(err, m.reaper.close())
 	background.Wait()
+	m.planDirty() // for nobody: gives back what the last clients left on devices
 	return err
 }
 

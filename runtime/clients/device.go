@@ -106,15 +106,19 @@ func (m *Manager) planLoop(ctx context.Context) {
 			return
 		case <-m.kick:
 		}
-		m.mu.Lock()
-		for len(m.dirty) > 0 {
-			// An eviction while planning can make a device dirty again.
-			d := m.dirty[0]
-			m.dirty = m.dirty[1:]
-			d.dirty = false
-			m.plan(d)
-		}
-		m.mu.Unlock()
+		m.planDirty()
+	}
+}
+
+func (m *Manager) planDirty() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.dirty) > 0 {
+		// An eviction while planning can make a device dirty again.
+		d := m.dirty[0]
+		m.dirty = m.dirty[1:]
+		d.dirty = false
+		m.plan(d)
 	}
 }
 
