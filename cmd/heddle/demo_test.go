@@ -104,20 +104,22 @@ func TestDemoRowShowsWhoRunsAndWhoIsHeld(t *testing.T) {
 		name   string
 		status *playStatus
 		client *heddlev1.Client
+		yields bool
 		want   string
 	}{
-		{"nothing known yet", nil, nil, "idle"},
-		{"a player between passes", &playStatus{Begun: 3, Done: 3}, nil, "idle"},
-		{"a player in a pass, nobody to ask", &playStatus{Begun: 4, Done: 3}, nil, "runs"},
-		{"the daemon knows better: held", &playStatus{Begun: 4, Done: 3}, device(false, true), "held"},
-		{"the daemon knows better: idle", &playStatus{Begun: 4, Done: 3}, device(false, false), "idle"},
-		{"the daemon says busy", &playStatus{Begun: 4, Done: 3}, device(true, false), "runs"},
-		{"the device works while the next launch waits", &playStatus{Begun: 4, Done: 3}, device(true, true), "runs"},
+		{"nothing known yet", nil, nil, false, "idle"},
+		{"a player between passes", &playStatus{Begun: 3, Done: 3}, nil, false, "idle"},
+		{"a player in a pass, nobody to ask", &playStatus{Begun: 4, Done: 3}, nil, false, "runs"},
+		{"the daemon knows better: held", &playStatus{Begun: 4, Done: 3}, device(true, true), true, "held"},
+		{"the daemon knows better: idle", &playStatus{Begun: 4, Done: 3}, device(false, false), false, "idle"},
+		{"the daemon says busy", &playStatus{Begun: 4, Done: 3}, device(true, false), false, "runs"},
+		{"it yields and has nothing to launch", &playStatus{Begun: 4, Done: 3}, device(true, false), true, "runs"},
+		{"its own work fills its window", &playStatus{Begun: 4, Done: 3}, device(true, true), false, "runs"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			row := demoRow{name: "service"}
-			row.update(tt.status, tt.client)
+			row.update(tt.status, tt.client, tt.yields)
 			if got := row.strip[0].word(); got != tt.want {
 				t.Errorf("state %q, want %q", got, tt.want)
 			}
@@ -128,7 +130,7 @@ func TestDemoRowShowsWhoRunsAndWhoIsHeld(t *testing.T) {
 func TestDemoScreenKeepsItsShape(t *testing.T) {
 	row := demoRow{name: "service"}
 	for range 2 * demoStrip {
-		row.update(&playStatus{Begun: 2, Done: 1, LastMs: 6.25}, nil)
+		row.update(&playStatus{Begun: 2, Done: 1, LastMs: 6.25}, nil, false)
 	}
 	text := demoScreen("shared with Heddle", time.Hour, time.Second, []demoRow{row, row}, palette{})
 	if lines := strings.Count(text, "\n"); lines != 3 {

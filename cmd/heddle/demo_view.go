@@ -116,7 +116,8 @@ func (v *demoView) follow(ctx context.Context, title string, length time.Duratio
 		case <-tick.C:
 		}
 		for i, p := range players {
-			rows[i].update(p.last.Load(), v.client(p.role.name))
+			client, yields := v.client(p.role.name)
+			rows[i].update(p.last.Load(), client, yields)
 		}
 		elapsed := min(time.Since(start), length)
 		if !v.live {
@@ -134,10 +135,24 @@ func (v *demoView) follow(ctx context.Context, title string, length time.Duratio
 	}
 }
 
-func (v *demoView) client(name string) *heddlev1.Client {
+// client returns what the daemon says of a client, and whether a more urgent one is busy.
+func (v *demoView) client(name string) (client *heddlev1.Client, yields bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.clients[name]
+	client = v.clients[name]
+	for _, other := range v.clients {
+		if other.GetPriority() < client.GetPriority() && firstDevice(other).GetBusy() {
+			yields = true
+		}
+	}
+	return client, yields
+}
+
+func firstDevice(c *heddlev1.Client) *heddlev1.ClientDevice {
+	if devices := c.GetDevices(); len(devices) > 0 {
+		return devices[0]
+	}
+	return nil
 }
 
 // demoState is what a client does at one moment.
@@ -179,8 +194,10 @@ type demoRow struct {
 	strip  []demoState // the last ticks
 }
 
-// update takes in a player's own status and, under Heddle, what the daemon says of it.
-func (r *demoRow) update(status *playStatus, client *heddlev1.Client) {
+// update takes in a player's own status and, under Heddle, what the daemon says of it. A client of
+// a bounded class waits at its gate most of the time while its own work runs, so a wait means that
+// it is held only while it has somebody to yield to.
+func (r *demoRow) update(status *playStatus, client *heddlev1.Client, yields bool) {
 	state := demoIdle
 	if status != nil {
 		r.done, r.lastMs = status.Done, status.LastMs
@@ -188,12 +205,12 @@ func (r *demoRow) update(status *playStatus, client *heddlev1.Client) {
 			state = demoRuns
 		}
 	}
-	if devices := client.GetDevices(); len(devices) > 0 {
-		switch d := devices[0]; {
-		case d.GetBusy(): // also when its next launch waits: what counts is the device
-			state = demoRuns
-		case d.GetHeld():
+	if d := firstDevice(client); d != nil {
+		switch {
+		case d.GetHeld() && yields:
 			state = demoHeld
+		case d.GetBusy():
+			state = demoRuns
 		default:
 			state = demoIdle
 		}
