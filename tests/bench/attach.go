@@ -90,12 +90,7 @@ func (r *rig) crowd(ctx context.Context, n int, env []string, check func() error
 	}
 	defer func() { _ = unix.Munmap(page) }() // it was mapped, so it can be unmapped
 	first := len(r.procs)
-	defer func() {
-		for _, p := range r.procs[first:] {
-			p.kill()
-		}
-		r.procs = r.procs[:first]
-	}()
+	defer r.drop(first)
 	// All wait for the end of one pipe: closing it is one moment for everybody.
 	gate, open, err := os.Pipe()
 	if err != nil {
@@ -124,7 +119,7 @@ func (r *rig) crowd(ctx context.Context, n int, env []string, check func() error
 		c.times = readTimes(page, n)
 		for slot, t := range c.times {
 			if t.done == 0 {
-				return fmt.Errorf("client %d is not", slot)
+				return fmt.Errorf("client %d is not%s", slot, r.procs[first+slot].said())
 			}
 		}
 		return nil

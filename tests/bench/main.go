@@ -20,7 +20,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 )
+
+// Far more than any bench takes; a bench that hangs says so by failing.
+const limit = 5 * time.Minute
 
 type bench struct {
 	name string
@@ -50,6 +54,8 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	// The children die with the thread that started them, so this one stays.
 	runtime.LockOSThread()
 
@@ -58,7 +64,13 @@ func run(args []string) error {
 		return err
 	}
 	f := &figures{}
+	// A process that is killed closes its end of the pipe, so no read waits longer than the context.
+	stopKilling := context.AfterFunc(ctx, r.killAll)
+	defer stopKilling()
 	err = b.run(ctx, r, f)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	if err := errors.Join(err, r.close()); err != nil {
 		return fmt.Errorf("%s: %w", b.name, err)
 	}

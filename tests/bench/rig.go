@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +22,8 @@ import (
 type rig struct {
 	build string
 	dir   string
+
+	mu    sync.Mutex
 	procs []*proc
 }
 
@@ -38,10 +40,27 @@ func newRig(build string) (*rig, error) {
 }
 
 func (r *rig) close() error {
-	for _, p := range slices.Backward(r.procs) {
+	r.drop(0)
+	return os.RemoveAll(r.dir)
+}
+
+// killAll ends every process at once; whoever reads from them is told by the end of the pipe.
+func (r *rig) killAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.procs {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // if it is gone, all the better
+	}
+}
+
+// drop forgets the processes from that one on, after they were killed.
+func (r *rig) drop(first int) {
+	for _, p := range r.procs[first:] {
 		p.kill()
 	}
-	return os.RemoveAll(r.dir)
+	r.mu.Lock()
+	r.procs = r.procs[:first]
+	r.mu.Unlock()
 }
 
 // proc is a process of the rig.
@@ -76,7 +95,9 @@ func (r *rig) start(name string, env []string, files []*os.File, argv ...string)
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	r.mu.Lock()
 	r.procs = append(r.procs, p)
+	r.mu.Unlock()
 	return p, nil
 }
 
@@ -96,15 +117,20 @@ func (p *proc) ask(line string) (string, error) {
 	return p.line()
 }
 
+// said is what the process wrote to its log so far, for a message.
+func (p *proc) said() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil || len(text) == 0 {
+		return ""
+	}
+	return ": " + strings.TrimSpace(string(text))
+}
+
 // failure waits for a process that is ending and says why.
 func (p *proc) failure() error {
 	err := p.cmd.Wait()
 	p.gone = true
-	text, readErr := os.ReadFile(p.log)
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
-	return fmt.Errorf("%s ended: %w: %s", p.name, err, strings.TrimSpace(string(text)))
+	return fmt.Errorf("%s ended: %w%s", p.name, err, p.said())
 }
 
 func (p *proc) kill() {
@@ -123,6 +149,7 @@ func (r *rig) bare() []string {
 		"LD_LIBRARY_PATH=" + filepath.Join(r.build, "softgpu"),
 		"SOFTGPU_STATE=" + filepath.Join(r.dir, "softgpu.state"),
 		"SOFTGPU_PROFILE=null",
+		"SOFTGPU_GPUS=8xH200", // with room for hundreds of contexts
 	}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")

@@ -26,17 +26,22 @@ struct shared {
     struct slot slots[];
 };
 
-static bool attach(struct slot *slot, struct play_error *err) {
+/* Contexts take memory, so the clients spread over the devices. */
+static bool attach(struct slot *slot, size_t index, struct play_error *err) {
     struct play_driver driver;
     CUdevice device = 0;
     CUcontext context = NULL;
+    int count = 0;
 
     atomic_store(&slot->begun_ns, play_now_ns());
     if (!play_driver_open(&driver, err)) {
         return false;
     }
     atomic_store(&slot->initialised_ns, play_now_ns());
-    if (!play_driver_ok(&driver, driver.device_get(&device, 0), "cuDeviceGet", err) ||
+    if (!play_driver_ok(&driver, driver.device_count(&count), "cuDeviceGetCount", err) ||
+        count < 1 ||
+        !play_driver_ok(&driver, driver.device_get(&device, (int)(index % (size_t)count)),
+                        "cuDeviceGet", err) ||
         !play_driver_ok(&driver, driver.primary_retain(&context, device),
                         "cuDevicePrimaryCtxRetain", err)) {
         return false;
@@ -67,7 +72,7 @@ int bench_attach_main(int argc, char **argv) {
     }
     atomic_fetch_add(&shared->there, 1);
     read_to_end(START_FD);
-    if (!attach(&shared->slots[slot], &err)) {
+    if (!attach(&shared->slots[slot], slot, &err)) {
         return bench_complain(&err);
     }
     read_to_end(STDIN_FILENO);
