@@ -84,7 +84,7 @@ $(BUILD)/softgpu/bin/softgpu: $(SOFTGPU_TOOL) $(SOFTGPU_CORE) $(SOFTGPU_DIR)/src
 
 # ---- tests: against the library, and with the driver's sources inside under the sanitizers.
 SOFTGPU_TESTS := $(patsubst $(SOFTGPU_DIR)/test/%.c,%,$(wildcard $(SOFTGPU_DIR)/test/test_*.c))
-SOFTGPU_TEST_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -D_GNU_SOURCE -I$(SOFTGPU_DIR)/include \
+SOFTGPU_TEST_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -I$(SOFTGPU_DIR)/include \
 	-I$(SOFTGPU_DIR)/src -I$(SOFTGPU_DIR)/test
 
 .PHONY: test-softgpu
@@ -110,3 +110,5 @@ $(BUILD)/test/softgpu/asan/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_ASAN_OBJ) \
 	@mkdir -p $(@D)
 	$(CC) $(SOFTGPU_TEST_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -rdynamic -o $@ $< $(SOFTGPU_ASAN_OBJ) \
 		$(SOFTGPU_LIBS)
+
+.SECONDARY: $(SOFTGPU_ASAN_OBJ)

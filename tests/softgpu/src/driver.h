@@ -171,6 +171,12 @@ struct sg_work {
     };
 };
 
+/* Nodes that the next one of a capturing stream depends on. */
+struct sg_tips {
+    struct sg_node_s **nodes;
+    uint32_t count;
+};
+
 struct sg_stream {
     uint32_t magic;
     struct sg_ctx *ctx;
@@ -183,6 +189,7 @@ struct sg_stream {
     struct sg_work *first;
     struct sg_work *last;
     struct sg_capture *capture;
+    struct sg_tips tips;
     struct sg_stream *next; /* in its context */
     bool zombie;            /* destroyed with work left */
     int64_t done_ns;        /* of the last settled work */
@@ -201,7 +208,7 @@ struct sg_event {
     uint64_t stream_generation;
     uint64_t pos;
     struct sg_capture *capture; /* recorded in a capture */
-    struct sg_node_s *node;
+    struct sg_tips tips;
 };
 
 struct sg_ctx {
@@ -352,7 +359,7 @@ CUresult sg_run_copy(const struct sg_work *w);
 CUresult sg_run_set(const struct sg_work *w);
 CUresult sg_run_kernel(const struct sg_work *w);
 
-/* ---- capture (capture.c) */
+/* ---- capture (capture.c); sg.mutex is held, but for sg_capture_unsafe */
 /* A call that a capture in global or thread-local mode forbids; invalidates it. */
 CUresult sg_capture_unsafe(void);
 CUresult sg_capture_work(struct sg_stream *s, struct sg_work *w);
@@ -360,6 +367,36 @@ CUresult sg_capture_record(struct sg_stream *s, struct sg_event *ev);
 CUresult sg_capture_wait(struct sg_stream *s, struct sg_event *ev);
 /* A waiting or asking call on this stream: refused while it captures. */
 CUresult sg_capture_refuse(struct sg_stream *s);
+/* Work in the legacy stream would have to wait for a stream that captures. */
+CUresult sg_capture_implicit(const struct sg_stream *s);
+
+/* ---- graphs (graph.c, node.c); sg.mutex is held */
+struct sg_node_s {
+    uint32_t magic;
+    int type; /* CUgraphNodeType */
+    struct sg_graph *graph;
+    struct sg_work *work; /* template; NULL for an empty node */
+    struct sg_tips needs;
+    struct sg_node_s *clone_of;
+    bool seen; /* scratch of a walk */
+    bool disabled;
+    void **params; /* as cuGraphKernelNodeGetParams answers */
+    struct sg_function *function;
+};
+
+struct sg_graph {
+    uint32_t magic;
+    struct sg_tips nodes; /* in order of creation */
+    uint64_t id;
+};
+
+struct sg_graph *sg_graph_new(void);
+struct sg_node_s *sg_node_add(struct sg_graph *g, int type, struct sg_work *w,
+                              struct sg_node_s *const *needs, size_t count);
+bool sg_tips_add(struct sg_tips *t, struct sg_node_s *n);
+bool sg_tips_copy(struct sg_tips *to, const struct sg_tips *from);
+void sg_tips_clear(struct sg_tips *t);
+struct sg_work *sg_work_clone(const struct sg_work *w);
 
 /* ---- memory (memory.c, va.c) */
 enum sg_mem_type {

@@ -26,6 +26,9 @@ static void *own_symbol(const char *name) {
         }
         handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
         if (handle == NULL) {
+            handle = dlopen(NULL, RTLD_LAZY); /* linked into the program itself */
+        }
+        if (handle == NULL) {
             return NULL;
         }
         __atomic_store_n(&self, handle, __ATOMIC_RELEASE);

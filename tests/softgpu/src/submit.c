@@ -116,6 +116,9 @@ CUresult sg_submit(struct sg_stream *s, struct sg_work *w) {
         return sg_capture_work(s, w);
     }
     CUresult rc = sg_ctx_error(s->ctx);
+    if (rc == CUDA_SUCCESS) {
+        rc = sg_capture_implicit(s);
+    }
     if (rc != CUDA_SUCCESS) {
         sg_work_free(w);
         return rc;

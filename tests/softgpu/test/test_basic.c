@@ -1,4 +1,5 @@
 /* The way of an ordinary program: device, context, module, memory, launch, wait. */
+#define _GNU_SOURCE
 #include "api.h"
 #include "check.h"
 
