@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -291,5 +292,46 @@ func TestAdministrators(t *testing.T) {
 	// Group 0 exists everywhere, whatever its name.
 	if inRoot := Administrators(1234, "root"); !inRoot(Peer{UID: 99999, GID: 0}) {
 		t.Error("a peer whose own group is the admin group may not administer")
+	}
+}
+
+func TestAUserHasABoundedNumberOfConnections(t *testing.T) {
+	l := newFairListener(nil)
+	for i := range connsPerUser {
+		if !l.take(7) {
+			t.Fatalf("connection %d was refused", i)
+		}
+	}
+	if l.take(7) {
+		t.Error("one more than the bound was let in")
+	}
+	if !l.take(8) {
+		t.Error("another user was refused")
+	}
+	l.give(7)
+	if !l.take(7) {
+		t.Error("a place that was given back cannot be taken")
+	}
+	for range connsPerUser {
+		l.give(7)
+	}
+	l.give(8)
+	if len(l.open) != 0 {
+		t.Errorf("counts are left over: %v", l.open)
+	}
+}
+
+func TestCountedConnectionsKeepTheirPeerAndGiveTheirPlaceBackOnce(t *testing.T) {
+	a, b := net.Pipe()
+	t.Cleanup(func() { _ = b.Close() })
+	given := 0
+	conn := &countedConn{Conn: a, peer: Peer{UID: 7, GID: 8, PID: 9}, done: sync.OnceFunc(func() { given++ })}
+	if peer, err := peerOf(conn); err != nil || peer != (Peer{UID: 7, GID: 8, PID: 9}) {
+		t.Errorf("%+v, %v", peer, err)
+	}
+	_ = conn.Close()
+	_ = conn.Close()
+	if given != 1 {
+		t.Errorf("the place was given back %d times", given)
 	}
 }

@@ -37,6 +37,9 @@ func peerFrom(ctx context.Context) (Peer, bool) {
 }
 
 func peerOf(conn net.Conn) (Peer, error) {
+	if counted, ok := conn.(*countedConn); ok {
+		return counted.peer, nil
+	}
 	uc, ok := conn.(*net.UnixConn)
 	if !ok {
 		return Peer{}, net.UnknownNetworkError("not a unix socket")

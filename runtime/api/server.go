@@ -44,6 +44,7 @@ type Options struct {
 // Bounds of one request. Everything that is asked here is small.
 const (
 	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = 2 * time.Minute
 	requestBytesMax   = 64 << 10
 	watchMin          = 100 * time.Millisecond
 	watchMax          = time.Minute
@@ -73,6 +74,7 @@ func NewServer(backend Backend, opt Options) *Server {
 		Handler:           mux,
 		Protocols:         &protocols,
 		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return withPeer(ctx, conn)
@@ -92,7 +94,7 @@ func recoverTo(log *slog.Logger) func(context.Context, connect.Spec, http.Header
 
 // Serve answers on listener until Shutdown or Close. It closes listener.
 func (s *Server) Serve(listener net.Listener) error {
-	if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(newFairListener(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve API: %w", err)
 	}
 	return nil

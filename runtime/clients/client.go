@@ -106,7 +106,13 @@ func (m *Manager) serve(ctx context.Context, conn *wire.Conn) {
 }
 
 // refuse tells the client why not. It is the last thing that happens on conn.
+// Under a flood of connections most are closed without a word: a refusal must
+// not become a way to use up descriptors.
 func (m *Manager) refuse(conn *wire.Conn, status uint32, text string) {
+	defer m.refusing.Add(-1)
+	if m.refusing.Add(1) > refusingMax {
+		return
+	}
 	_ = conn.SetWriteDeadline(time.Now().Add(lastWords))
 	err := conn.WriteMessage(wire.Welcome{Status: status, Generation: m.opt.Generation, Text: text})
 	if err != nil {
@@ -127,6 +133,9 @@ func (m *Manager) refuse(conn *wire.Conn, status uint32, text string) {
 		}
 	}
 }
+
+// refusingMax bounds the refusals that are being told at one time.
+const refusingMax = 64
 
 // refusedPatience is how long a refused client may take to read why.
 const refusedPatience = 100 * time.Millisecond

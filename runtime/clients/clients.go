@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/abi"
@@ -119,6 +120,8 @@ type Manager struct {
 	kick    chan struct{} // a device is dirty
 	reaper  *reaper
 	workers sync.WaitGroup
+
+	refusing atomic.Int32 // refusals under way
 
 	mu       sync.Mutex
 	draining bool

@@ -70,14 +70,14 @@ func (k *checker) class(key string, n int) { k.between(key, n, 0, Classes-1) }
 
 func validate(c *Config) Problems {
 	var k checker
-	const runtimeDir = "not set, and there is no XDG_RUNTIME_DIR to put it in"
+	const runtimeDir = "not set, and there is no XDG_RUNTIME_DIR to put it in: set one of the two"
 	if k.path("api_socket", c.APISocket, runtimeDir) {
 		k.socket("api_socket", c.APISocket)
 	}
 	if k.path("attach_dir", c.AttachDir, runtimeDir) {
 		k.socket("attach_dir", filepath.Join(c.AttachDir, AttachSocket))
 	}
-	k.path("state_dir", c.StateDir, "not set, and there is no XDG_STATE_HOME or HOME to put it in")
+	k.path("state_dir", c.StateDir, "not set, and there is no XDG_STATE_HOME or HOME to put it in: set one of them")
 	if c.NVMLLibrary != "" {
 		k.path("nvml_library", c.NVMLLibrary, "")
 	}

@@ -22,7 +22,8 @@ func (n notifier) stopping()          { n.send(systemd.SdNotifyStopping) }
 func (n notifier) status(text string) { n.send("STATUS=" + text) }
 
 // watchdog pings at half of the interval that systemd allows, until ctx ends.
-func (n notifier) watchdog(ctx context.Context) error {
+// Before each ping it calls touch, which does not return if heddled hangs.
+func (n notifier) watchdog(ctx context.Context, touch func()) error {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {
 		return nil // not asked for
@@ -34,6 +35,7 @@ func (n notifier) watchdog(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			touch()
 			n.send(systemd.SdNotifyWatchdog)
 		}
 	}

@@ -205,7 +205,9 @@ func (d *Daemon) serveAPI(context.Context) error {
 func (d *Daemon) startSampling(ctx context.Context) error {
 	ctx, d.stopRest = context.WithCancel(ctx)
 	d.group.Go(func() error { return d.sample(ctx) })
-	d.group.Go(func() error { return d.notify.watchdog(ctx) })
+	d.group.Go(func() error {
+		return d.notify.watchdog(ctx, func() { d.clients.Count() })
+	})
 	return nil
 }
 
