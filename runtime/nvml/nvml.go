@@ -5,6 +5,7 @@ package nvml
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -232,14 +233,35 @@ func (d *Driver) ProcessShares(_ context.Context, uuid gpu.UUID, since time.Time
 	if since.After(time.Unix(0, 0)) {
 		stamp = uint64(since.UnixMicro()) // after 1970
 	}
-	samples, code := handle.GetProcessUtilization(stamp)
-	if code == nvml.ERROR_NOT_FOUND {
-		return nil, nil // no sample since then
+	samples, code := processUtilization(handle, stamp)
+	if code == nvml.ERROR_NOT_FOUND || code == nvml.ERROR_INSUFFICIENT_SIZE {
+		return nil, nil // no sample since then, or too many came just now; the next round sees them
 	}
 	if err := d.wrap("read process shares of "+uuid.GPUString(), code); err != nil {
 		return nil, err
 	}
 	return meanShares(samples), nil
+}
+
+// processUtilization keeps a mistake of go-nvml from ending the daemon. It asks for the number of
+// samples, makes room, and asks again; if processes came in between, the library answers with an
+// error and a number beyond the room, and go-nvml slices by that number all the same.
+func processUtilization(handle processUtilizer, since uint64) (samples []nvml.ProcessUtilizationSample, code nvml.Return) {
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case runtime.Error:
+			samples, code = nil, nvml.ERROR_INSUFFICIENT_SIZE
+		default:
+			panic(fault)
+		}
+	}()
+	return handle.GetProcessUtilization(since)
+}
+
+// processUtilizer is the one call of a device that needs care.
+type processUtilizer interface {
+	GetProcessUtilization(since uint64) ([]nvml.ProcessUtilizationSample, nvml.Return)
 }
 
 // meanShares averages the samples of each process. The library can leave the

@@ -108,3 +108,18 @@ func TestProfileOfAMIGDevice(t *testing.T) {
 		}
 	}
 }
+
+// growing stands for a device whose processes came between the two calls of go-nvml.
+type growing struct{ room int }
+
+func (g growing) GetProcessUtilization(uint64) ([]nvml.ProcessUtilizationSample, nvml.Return) {
+	samples := make([]nvml.ProcessUtilizationSample, g.room)
+	return samples[:g.room+1], nvml.ERROR_INSUFFICIENT_SIZE
+}
+
+func TestProcessesThatComeDuringTheCallAreNoPanic(t *testing.T) {
+	samples, code := processUtilization(growing{61}, 0)
+	if len(samples) != 0 || code != nvml.ERROR_INSUFFICIENT_SIZE {
+		t.Errorf("got %d samples and %v", len(samples), code)
+	}
+}
