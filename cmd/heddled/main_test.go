@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 const activateVariable = "HEDDLE_TEST_ACTIVATE"
 
 func TestWrongUseIsOneLineAndNothingElse(t *testing.T) {
-	dir := t.TempDir()
+	dir := shortDir(t)
 	bad := filepath.Join(dir, "bad.toml")
 	if err := os.WriteFile(bad, []byte("version = 1\n[log]\nlevel = 7\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWrongUseIsOneLineAndNothingElse(t *testing.T) {
 }
 
 func TestQuestionsAreAnswered(t *testing.T) {
-	good := filepath.Join(t.TempDir(), "good.toml")
+	good := filepath.Join(shortDir(t), "good.toml")
 	if err := os.WriteFile(good, []byte("version = 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +82,18 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			t.Errorf("%v: code %d, stdout %q, stderr %q", tt.args, code, stdout.String(), stderr.String())
 		}
 	}
+}
+
+// shortDir is a folder whose name leaves room for a socket: a unix socket's path
+// has 107 bytes, and t.TempDir spends many of them on the name of the test.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // process is a heddled of its own on the software GPU.
@@ -101,7 +113,7 @@ func startProcess(t *testing.T, change func(*exec.Cmd)) *process {
 	if _, err := os.Stat(library); err != nil {
 		t.Skipf("the software GPU is not built: %v", err)
 	}
-	dir := t.TempDir()
+	dir := shortDir(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "--api-socket", dir+"/api.sock", "--attach-dir", dir+"/attach",
 		"--state-dir", dir+"/state", "--nvml-library", library)
 	cmd.Env = append(os.Environ(), mainVariable+"=1", "SOFTGPU_STATE="+dir+"/node", "HEDDLED_CONFIG=")
@@ -136,7 +148,7 @@ func (p *process) await(t *testing.T) {
 }
 
 func TestSIGTERMStopsWithoutLeavingSockets(t *testing.T) {
-	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(shortDir(t), "notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +185,7 @@ func TestSIGTERMStopsWithoutLeavingSockets(t *testing.T) {
 }
 
 func TestSocketsOfSystemdAreUsedAndLeft(t *testing.T) {
-	dir := t.TempDir()
+	dir := shortDir(t)
 	var files []*os.File
 	for _, name := range []string{"api", "attach"} {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})

@@ -51,10 +51,22 @@ func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 	return &heddlev1.GetConfigResponse{Toml: "version = 1\n"}, b.err
 }
 
+// shortDir is a folder whose name leaves room for a socket: a unix socket's path
+// has 107 bytes, and t.TempDir spends many of them on the name of the test.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // serve starts a server for the test and returns its socket.
 func serve(t *testing.T, b Backend, admin bool) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "api.sock")
+	path := filepath.Join(shortDir(t), "api.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +132,7 @@ func TestWatchEndsWhenItsCallerSaysSo(t *testing.T) {
 }
 
 func TestShutdownEndsWatchers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "api.sock")
+	path := filepath.Join(shortDir(t), "api.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +186,7 @@ func TestKindsCrossTheSocket(t *testing.T) {
 }
 
 func TestConnSaysWhyItCannotReachHeddled(t *testing.T) {
-	dir := t.TempDir()
+	dir := shortDir(t)
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func serve(t *testing.T, change ...func(*Options)) *server {
 	for _, f := range change {
 		f(&opt)
 	}
-	path := filepath.Join(t.TempDir(), "attach.sock")
+	path := filepath.Join(shortDir(t), "attach.sock")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +122,18 @@ func serve(t *testing.T, change ...func(*Options)) *server {
 		}
 	})
 	return s
+}
+
+// shortDir is a folder whose name leaves room for a socket: a unix socket's path
+// has 107 bytes, and t.TempDir spends many of them on the name of the test.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // eventually waits for a condition that another goroutine or process makes

@@ -88,6 +88,18 @@ func start(t *testing.T, opt Options) *running {
 	return r
 }
 
+// shortDir is a folder whose name leaves room for a socket: a unix socket's path
+// has 107 bytes, and t.TempDir spends many of them on the name of the test.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -145,7 +157,7 @@ func clientSegment(t *testing.T) *os.File {
 }
 
 func TestAClientIsSeenThroughTheAPI(t *testing.T) {
-	l := load(t, t.TempDir(), "")
+	l := load(t, shortDir(t), "")
 	r := start(t, options(l))
 	conn, welcome := attach(t, l, wire.Hello{PriorityHint: abi.ClassLow, Name: "train"})
 	if welcome.Status != abi.StatusOK || welcome.Generation != 1 {
@@ -187,7 +199,7 @@ func TestAClientIsSeenThroughTheAPI(t *testing.T) {
 }
 
 func TestWhatWasSetSurvivesARestart(t *testing.T) {
-	l := load(t, t.TempDir(), "")
+	l := load(t, shortDir(t), "")
 	first := start(t, options(l))
 	_, welcome := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
 	high, weight := uint32(abi.ClassHigh), uint32(300)
@@ -230,7 +242,7 @@ func TestWhatWasSetSurvivesARestart(t *testing.T) {
 }
 
 func TestRulesDecideWhoMayAttach(t *testing.T) {
-	l := load(t, t.TempDir(), "[[rule]]\nexecutable = \"**/daemon.test\"\nrefuse = true\n")
+	l := load(t, shortDir(t), "[[rule]]\nexecutable = \"**/daemon.test\"\nrefuse = true\n")
 	start(t, options(l))
 	_, welcome := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
 	if welcome.Status != abi.StatusRefused || !strings.Contains(welcome.Text, "file:5") {
@@ -252,7 +264,7 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 		{"a second instance with its own state on the same sockets", func(t *testing.T, dir string, opt *Options) {
 			t.Helper()
 			start(t, *opt)
-			other := load(t, t.TempDir(), "")
+			other := load(t, shortDir(t), "")
 			other.APISocket, other.AttachDir = dir+"/api.sock", dir+"/attach"
 			opt.Config = other
 		}, errdefs.Busy, []string{"open attach socket", "another heddled"}},
@@ -282,7 +294,7 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := shortDir(t)
 			opt := options(load(t, dir, ""))
 			tt.prepare(t, dir, &opt)
 			err := New(opt).Run(t.Context())
@@ -305,7 +317,7 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 }
 
 func TestAStartAfterAKillFindsItsSocketsInTheWay(t *testing.T) {
-	l := load(t, t.TempDir(), "")
+	l := load(t, shortDir(t), "")
 	for _, path := range []string{l.APISocket, filepath.Join(l.AttachDir, config.AttachSocket)} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -329,7 +341,7 @@ func TestAStartAfterAKillFindsItsSocketsInTheWay(t *testing.T) {
 func TestMetricsAndModes(t *testing.T) {
 	old := unix.Umask(0o077)
 	t.Cleanup(func() { unix.Umask(old) })
-	l := load(t, t.TempDir(), "")
+	l := load(t, shortDir(t), "")
 	start(t, options(l))
 	attach(t, l, wire.Hello{PriorityHint: abi.HintNone, Name: "train"})
 	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
