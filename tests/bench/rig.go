@@ -230,7 +230,7 @@ func (d *daemon) awaitClients(ctx context.Context, n int) error {
 	return await(ctx, fmt.Sprintf("%d clients", n), func() error {
 		clients, err := d.conn.Clients(ctx, nil)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w%s", err, d.said())
 		}
 		have := 0
 		for _, c := range clients {
