@@ -109,6 +109,7 @@ func (m *Manager) serve(ctx context.Context, conn *wire.Conn) {
 // Under a flood of connections most are closed without a word: a refusal must
 // not become a way to use up descriptors.
 func (m *Manager) refuse(conn *wire.Conn, status uint32, text string) {
+	m.totals.refused.Add(1)
 	defer m.refusing.Add(-1)
 	if m.refusing.Add(1) > refusingMax {
 		return
@@ -257,6 +258,7 @@ func (m *Manager) attach(c *client) error {
 		}
 	}
 	m.clients[c.id] = c
+	m.totals.attached.Add(1)
 	c.out.put(outgoing{
 		message: wire.Welcome{
 			Status:     abi.StatusOK,

@@ -122,6 +122,7 @@ type Manager struct {
 	workers sync.WaitGroup
 
 	refusing atomic.Int32 // refusals under way
+	totals   struct{ attached, refused, evicted atomic.Uint64 }
 
 	mu       sync.Mutex
 	draining bool

@@ -65,6 +65,7 @@ const (
 
 // remember keeps why a client was evicted.
 func (m *Manager) remember(c *client, err error) {
+	m.totals.evicted.Add(1)
 	info := c.info()
 	info.Evicted, info.Left = err.Error(), time.Now()
 	if len(m.evicted) >= evictedMax {
@@ -108,6 +109,14 @@ func (m *Manager) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.clients)
+}
+
+// Totals count what happened since the Manager began.
+type Totals struct{ Attached, Refused, Evicted uint64 }
+
+// Totals returns the counts.
+func (m *Manager) Totals() Totals {
+	return Totals{m.totals.attached.Load(), m.totals.refused.Load(), m.totals.evicted.Load()}
 }
 
 // SetClient changes one client until it detaches; nil = leave as it is.

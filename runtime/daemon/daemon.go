@@ -30,6 +30,8 @@ type Options struct {
 	Log     *slog.Logger
 	// OpenDriver finds the devices; nil = NVML.
 	OpenDriver func(library string) (gpu.Driver, error)
+	// SampleEvery is the interval of all rates; 0 = a second.
+	SampleEvery time.Duration
 }
 
 // Daemon is heddled. It is used once: New, then Run.
@@ -66,6 +68,9 @@ type Daemon struct {
 func New(opt Options) *Daemon {
 	if opt.OpenDriver == nil {
 		opt.OpenDriver = func(library string) (gpu.Driver, error) { return nvml.Open(library) }
+	}
+	if opt.SampleEvery == 0 {
+		opt.SampleEvery = time.Second
 	}
 	return &Daemon{
 		opt: opt, cfg: &opt.Config.Config, log: opt.Log, rater: telemetry.NewRater(),

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -54,6 +56,7 @@ func options(l *config.Loaded) Options {
 // running is a Daemon that serves.
 type running struct {
 	*api.Conn
+	d    *Daemon
 	stop func() error
 }
 
@@ -62,9 +65,10 @@ func start(t *testing.T, opt Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- New(opt).Run(ctx) }()
+	d := New(opt)
+	go func() { done <- d.Run(ctx) }()
 	conn := api.NewConn(opt.Config.APISocket)
-	r := &running{Conn: conn}
+	r := &running{Conn: conn, d: d}
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-done
@@ -92,7 +96,7 @@ func start(t *testing.T, opt Options) *running {
 // has 107 bytes, and t.TempDir spends many of them on the name of the test.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	dir, err := os.MkdirTemp("", "heddle")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +118,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // attach makes this process a client, as the interposer would.
 func attach(t *testing.T, l *config.Loaded, hello wire.Hello) (*wire.Conn, wire.Welcome) {
 	t.Helper()
+	segment, _ := clientSegment(t)
+	return attachWith(t, l, hello, segment)
+}
+
+func attachWith(t *testing.T, l *config.Loaded, hello wire.Hello, segment *os.File) (*wire.Conn, wire.Welcome) {
+	t.Helper()
 	hello.ABIVersion, hello.ABIOldest = abi.ABIVersion, abi.ABIOldest
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: filepath.Join(l.AttachDir, config.AttachSocket), Net: "unix"})
 	if err != nil {
@@ -121,7 +131,7 @@ func attach(t *testing.T, l *config.Loaded, hello wire.Hello) (*wire.Conn, wire.
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	c := wire.NewConn(conn)
-	if err := c.WriteMessage(hello, clientSegment(t)); err != nil {
+	if err := c.WriteMessage(hello, segment); err != nil {
 		t.Fatal(err)
 	}
 	message, files, err := c.ReadMessage()
@@ -134,8 +144,9 @@ func attach(t *testing.T, l *config.Loaded, hello wire.Hello) (*wire.Conn, wire.
 	return c, message.(wire.Welcome)
 }
 
-// clientSegment is an honest client's: header, sealed.
-func clientSegment(t *testing.T) *os.File {
+// clientSegment is an honest client's: header, sealed. The second result is its
+// memory, for tests that write there.
+func clientSegment(t *testing.T) (*os.File, []byte) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -143,17 +154,22 @@ func clientSegment(t *testing.T) *os.File {
 	}
 	f := os.NewFile(uintptr(fd), "test")
 	t.Cleanup(func() { _ = f.Close() })
-	header := []byte{'H', 'D', 'C', 'L', abi.ABIVersion, 0, 0, 0}
-	header = append(header, byte(abi.SizeofClientSegment&0xff), byte(abi.SizeofClientSegment>>8), 0, 0, 0, 0, 0, 0)
-	_, err = f.WriteAt(header, 0)
-	if err := errors.Join(err, f.Truncate(abi.SizeofClientSegment)); err != nil {
+	if err := f.Truncate(abi.SizeofClientSegment); err != nil {
 		t.Fatal(err)
 	}
+	data, err := unix.Mmap(fd, 0, abi.SizeofClientSegment, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(data) })
+	binary.NativeEndian.PutUint32(data, abi.MagicClient)
+	binary.NativeEndian.PutUint32(data[4:], abi.ABIVersion)
+	binary.NativeEndian.PutUint64(data[8:], abi.SizeofClientSegment)
 	seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_FUTURE_WRITE | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return f, data
 }
 
 func TestAClientIsSeenThroughTheAPI(t *testing.T) {
@@ -373,4 +389,120 @@ func TestMetricsAndModes(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode().Perm(), err, mode)
 		}
 	}
+}
+
+func TestWhatAClientPublishesBecomesRates(t *testing.T) {
+	l := load(t, shortDir(t), "")
+	fake := gputest.New(gputest.H100(0))
+	uuid := gputest.H100(0).UUID
+	fake.SetProcessShares(uuid, []gpu.ProcessShare{{PID: os.Getpid(), Share: 0.75}})
+	opt := options(l)
+	var log syncBuffer
+	opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+	opt.OpenDriver = func(string) (gpu.Driver, error) { return fake, nil }
+	opt.SampleEvery = time.Hour
+	r := start(t, opt)
+	segment, data := clientSegment(t)
+	conn, _ := attachWith(t, l, wire.Hello{PriorityHint: abi.HintNone, Name: "x"}, segment)
+	if err := conn.WriteMessage(wire.Device{Slot: 0, UUID: wire.UUID(uuid)}); err != nil {
+		t.Fatal(err)
+	}
+	only := func() *heddlev1.Client {
+		clients, err := r.Clients(t.Context(), nil)
+		if err != nil || len(clients) != 1 {
+			t.Fatalf("%v, %v", clients, err)
+		}
+		return clients[0]
+	}
+	eventually(t, "the client has its device", func() bool { return len(only().GetDevices()) == 1 })
+
+	now := time.Now()
+	sampler := newSampler(r.d)
+	publish := func(after time.Duration, launches, held, memory uint64, text string) {
+		var seg abi.ClientSegment
+		seg.Header.Magic, seg.Header.ABIVersion, seg.Header.Size = abi.MagicClient, abi.ABIVersion, abi.SizeofClientSegment
+		seg.Threads[3].Launches = launches
+		seg.Devices[0].UUID = uuid
+		seg.Devices[0].HeldNs = held
+		seg.Devices[0].MemoryBytes = memory
+		if text != "" {
+			seg.Process.LogHead = 1
+			seg.Log[0].Sequence, seg.Log[0].Level = 1, abi.LogWarn
+			seg.Log[0].Length = uint32(copy(seg.Log[0].Text[:], text))
+		}
+		if _, err := binary.Encode(data, binary.NativeEndian, &seg); err != nil {
+			t.Fatal(err)
+		}
+		sampler.round(t.Context(), now.Add(after))
+	}
+	publish(0, 100, 0, 64, "")
+	publish(2*time.Second, 500, uint64(time.Second), 128, "no room")
+	c := only()
+	if c.GetLaunches() != 500 || c.GetLaunchesPerSecond() != 200 {
+		t.Errorf("%d launches, %v a second", c.GetLaunches(), c.GetLaunchesPerSecond())
+	}
+	d := c.GetDevices()[0]
+	if d.GetHeldShare() != 0.5 || d.GetMemoryBytes() != 128 || d.BusyShare == nil || d.GetBusyShare() != 0.75 {
+		t.Errorf("%v", d)
+	}
+	for _, want := range []string{"level=WARN", `text="no room"`, "client=" + strconv.FormatUint(c.GetId(), 10), "pid=", "name=x"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in the log: %s", want, log.String())
+		}
+	}
+	fake.Fail(errdefs.Errorf(errdefs.Unavailable, "the driver is being replaced"))
+	publish(3*time.Second, 500, uint64(time.Second), 128, "no room")
+	if d := only().GetDevices()[0]; d.BusyShare != nil || d.GetHeldShare() != 0 {
+		t.Errorf("without a driver: %v", d)
+	}
+}
+
+// syncBuffer is a log that a test reads while heddled writes it.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestAStopGivesEverythingBack(t *testing.T) {
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	l := load(t, shortDir(t), "")
+	warm := start(t, options(l)) // the poller and the like are made once
+	if err := warm.stop(); err != nil {
+		t.Fatal(err)
+	}
+	warm.Close()
+	before := count()
+	r := start(t, options(l))
+	conn, _ := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
+	if err := conn.WriteMessage(wire.Device{Slot: 0, UUID: wire.UUID{7}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the client has its device", func() bool {
+		clients, err := r.Clients(t.Context(), nil)
+		return err == nil && len(clients) == 1 && len(clients[0].GetDevices()) == 1
+	})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	// The client's own ends: its connection and its segment.
+	eventually(t, "descriptors are closed", func() bool { return count() <= before+2 })
 }

@@ -15,7 +15,7 @@ import (
 func (d *Daemon) metricsHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
-		telemetry.NewCollector(d.clientMetrics),
+		telemetry.NewCollector(d.clientMetrics, func() telemetry.Totals { return telemetry.Totals(d.clients.Totals()) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

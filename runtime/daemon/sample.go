@@ -13,14 +13,10 @@ import (
 	"github.com/heddle-project/heddle/runtime/telemetry"
 )
 
-const (
-	// sampleEvery is the interval of all rates that people see.
-	sampleEvery = time.Second
-	// forgetEvery is how often overrides of clients that never came back are
-	// dropped. The first time is that long after the start: clients of the
-	// heddled before have reconnected by then.
-	forgetEvery = time.Minute
-)
+// forgetEvery is how often overrides of clients that never came back are
+// dropped. The first time is that long after the start: clients of the heddled
+// before have reconnected by then.
+const forgetEvery = time.Minute
 
 // sampler holds what is reused from second to second.
 type sampler struct {
@@ -37,10 +33,14 @@ type shareKey struct {
 	pid    int
 }
 
-// sample reads all clients once a second, until ctx ends.
+func newSampler(d *Daemon) *sampler {
+	return &sampler{d: d, shares: map[shareKey]float64{}, last: time.Now()}
+}
+
+// sample reads all clients once in every interval, until ctx ends.
 func (d *Daemon) sample(ctx context.Context) error {
-	s := &sampler{d: d, shares: map[shareKey]float64{}, last: time.Now()}
-	ticker := time.NewTicker(sampleEvery)
+	s := newSampler(d)
+	ticker := time.NewTicker(d.opt.SampleEvery)
 	defer ticker.Stop()
 	forget := time.NewTicker(forgetEvery)
 	defer forget.Stop()

@@ -20,8 +20,12 @@ type Client struct {
 // Collector makes metrics of clients when it is asked, from what the last
 // round of sampling found.
 type Collector struct {
-	list func() []Client
+	list   func() []Client
+	totals func() Totals
 
+	attached *prometheus.Desc
+	refused  *prometheus.Desc
+	evicted  *prometheus.Desc
 	clients  *prometheus.Desc
 	launches *prometheus.Desc
 	unnamed  *prometheus.Desc
@@ -34,8 +38,11 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// NewCollector returns a collector over what list returns.
-func NewCollector(list func() []Client) *Collector {
+// Totals are the counts since heddled started.
+type Totals struct{ Attached, Refused, Evicted uint64 }
+
+// NewCollector returns a collector over what list and totals return.
+func NewCollector(list func() []Client, totals func() Totals) *Collector {
 	client := []string{"client", "tenant", "name", "priority"}
 	device := append(slices.Clip(client), "device")
 	desc := func(name, help string, labels []string) *prometheus.Desc {
@@ -43,6 +50,10 @@ func NewCollector(list func() []Client) *Collector {
 	}
 	return &Collector{
 		list:     list,
+		totals:   totals,
+		attached: desc("attaches_total", "Clients that attached.", nil),
+		refused:  desc("refusals_total", "Clients that were not let in.", nil),
+		evicted:  desc("evictions_total", "Clients that were thrown out for breaking the contract.", nil),
 		clients:  desc("clients", "Attached clients.", nil),
 		launches: desc("client_launches_total", "Launches since the client attached.", client),
 		unnamed:  desc("client_unnamed_addresses_total", "Driver addresses that had no exported name.", client),
@@ -56,7 +67,9 @@ func NewCollector(list func() []Client) *Collector {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.clients, c.launches, c.unnamed, c.busy, c.held, c.memory, c.holds, c.overruns} {
+	for _, d := range []*prometheus.Desc{
+		c.attached, c.refused, c.evicted, c.clients, c.launches, c.unnamed, c.busy, c.held, c.memory, c.holds, c.overruns,
+	} {
 		ch <- d
 	}
 }
@@ -70,6 +83,10 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
+	totals := c.totals()
+	counter(c.attached, float64(totals.Attached))
+	counter(c.refused, float64(totals.Refused))
+	counter(c.evicted, float64(totals.Evicted))
 	gauge(c.clients, float64(len(clients)))
 	for i := range clients {
 		client := &clients[i]

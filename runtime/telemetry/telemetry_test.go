@@ -98,7 +98,10 @@ func TestMetricsShowWhatIsKnownAndNothingElse(t *testing.T) {
 	c.Rates.Devices[1] = DeviceRates{DeviceReading: DeviceReading{Bound: true, HeldTime: time.Second, Overruns: 3}}
 	c.UUIDs[0], c.UUIDs[1] = "GPU-0", "GPU-1"
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(NewCollector(func() []Client { return []Client{c} })); err != nil {
+	if err := registry.Register(NewCollector(
+		func() []Client { return []Client{c} },
+		func() Totals { return Totals{Attached: 5, Refused: 2, Evicted: 1} },
+	)); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()
@@ -114,7 +117,7 @@ func TestMetricsShowWhatIsKnownAndNothingElse(t *testing.T) {
 	labels := `client="7",`
 	rest := `name="we\"ird",priority="2",tenant="a"}`
 	for _, want := range []string{
-		"heddle_clients 1\n",
+		"heddle_clients 1\n", "heddle_attaches_total 5\n", "heddle_refusals_total 2\n", "heddle_evictions_total 1\n",
 		"heddle_client_launches_total{" + labels + rest + " 12\n",
 		"heddle_client_busy_seconds_total{" + labels + `device="GPU-0",` + rest + " 2\n",
 		"heddle_client_memory_bytes{" + labels + `device="GPU-0",` + rest + " 64\n",
