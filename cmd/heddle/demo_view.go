@@ -230,17 +230,18 @@ func (r *demoRow) now() demoState {
 
 // progress is how far it is, and in how many of the last ticks it ran or was held.
 func (r *demoRow) progress() string {
-	text := fmt.Sprintf("%4d done, last %5.1f ms", r.done, r.lastMs)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%4d done, last %5.1f ms", r.done, r.lastMs)
 	seen := make(map[demoState]int)
 	for _, state := range r.strip {
 		seen[state]++
 	}
 	for _, state := range []demoState{demoRuns, demoHeld} {
 		if seen[state] > 0 {
-			text += fmt.Sprintf(", %s %s", state.word(), formatShare(float64(seen[state])/float64(len(r.strip))))
+			fmt.Fprintf(&text, ", %s %s", state.word(), formatShare(float64(seen[state])/float64(len(r.strip))))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // demoLine is one line for a log.

@@ -88,7 +88,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 // has 107 bytes, and t.TempDir spends many of them on the name of the test.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	dir, err := os.MkdirTemp("", "heddle")
 	if err != nil {
 		t.Fatal(err)
 	}

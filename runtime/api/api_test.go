@@ -55,7 +55,7 @@ func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 // has 107 bytes, and t.TempDir spends many of them on the name of the test.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "heddle") //nolint:usetesting // see above
+	dir, err := os.MkdirTemp("", "heddle")
 	if err != nil {
 		t.Fatal(err)
 	}

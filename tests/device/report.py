@@ -49,7 +49,7 @@ class Report:
         )
         # The words that the tests' report collects: ok and skip.
         word = {PASSED: "ok", FAILED: "FAIL", SKIPPED: "skip"}[verdict]
-        print("%-4s %s%s (%.1f s)" % (word, name, ": " + reason if reason else "", seconds), flush=True)
+        print("%-4s %s%s" % (word, name, ": " + reason if reason else " (%.1f s)" % seconds), flush=True)
 
     def passed(self):
         return all(step["verdict"] != FAILED for step in self.steps)
