@@ -85,7 +85,7 @@ $(BUILD)/softgpu/bin/softgpu: $(SOFTGPU_TOOL) $(SOFTGPU_CORE) $(SOFTGPU_DIR)/src
 # ---- tests: against the library, and with the driver's sources inside under the sanitizers.
 SOFTGPU_TESTS := $(patsubst $(SOFTGPU_DIR)/test/%.c,%,$(wildcard $(SOFTGPU_DIR)/test/test_*.c))
 SOFTGPU_TEST_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -I$(SOFTGPU_DIR)/include \
-	-I$(SOFTGPU_DIR)/src -I$(SOFTGPU_DIR)/test
+	-I$(SOFTGPU_DIR)/src -I$(SOFTGPU_DIR)/tool -I$(SOFTGPU_DIR)/test
 
 .PHONY: test-softgpu
 test-softgpu: softgpu $(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/plain/%) \
@@ -96,7 +96,7 @@ test-softgpu: softgpu $(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/plain/%) \
 $(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
 		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(BUILD)/softgpu/libcuda.so $(SOFTGPU_CORE)
 	@mkdir -p $(@D)
-	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_CORE) -L$(BUILD)/softgpu -lcuda \
+	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_DIR)/tool/replay.c $(SOFTGPU_CORE) -L$(BUILD)/softgpu -lcuda \
 		-Wl,-rpath,$(abspath $(BUILD)/softgpu) $(SOFTGPU_LIBS)
 
 SOFTGPU_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -108,7 +108,8 @@ SOFTGPU_ASAN_OBJ = $(patsubst $(SOFTGPU_DIR)/%.c,$(BUILD)/test/softgpu/obj-asan/
 $(BUILD)/test/softgpu/asan/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_ASAN_OBJ) \
 		$(wildcard $(SOFTGPU_DIR)/test/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(SOFTGPU_TEST_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -rdynamic -o $@ $< $(SOFTGPU_ASAN_OBJ) \
+	$(CC) $(SOFTGPU_TEST_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -rdynamic -o $@ $< $(SOFTGPU_DIR)/tool/replay.c \
+		$(SOFTGPU_ASAN_OBJ) \
 		$(SOFTGPU_LIBS)
 
 .SECONDARY: $(SOFTGPU_ASAN_OBJ)

@@ -19,19 +19,22 @@ static const struct since table[] = {
             "cuMulticastBindAddr_v2 cuMulticastBindMem_v2 cuStreamGetDevResource "
             "cuDevSmResourceSplit cuCoredumpRegister* cuCoredumpDeregister* "
             "cuDeviceGetFabricClusterUuid cuDeviceGetCliqueCount cuDeviceGetCliqueInfo "
-            "cuGreenCtxGetId cuStreamBeginCaptureToCig cuStreamEndCaptureToCig "
+            "cuStreamBeginCaptureToCig cuStreamEndCaptureToCig "
             "cuMemGetLocationInfo cuKernelGetParamCount cuFuncGetParamCount"},
     {13000, "cuCtxGetDevice_v2 cuCtxSynchronize_v2 cuMemcpyBatchAsync_v2* "
             "cuMemcpy3DBatchAsync_v2* cuMemPrefetchBatchAsync* cuMemDiscard* "
             "cuMemGetDefaultMemPool cuMemGetMemPool cuMemSetMemPool "
-            "cuDeviceGetHostAtomicCapabilities cuDeviceGetP2PAtomicCapabilities cuLogs*"},
+            "cuDeviceGetHostAtomicCapabilities cuDeviceGetP2PAtomicCapabilities cuGreenCtxGetId"},
+    {12090, "cuLogs*"},
     {12080, "cuEventElapsedTime_v2 cuStreamGetDevice* cuMemcpyBatchAsync* cuMemcpy3DBatchAsync* "
-            "cuMemBatchDecompressAsync* cuCheckpoint* cuTensorMapEncodeIm2colWide"},
+            "cuCheckpoint* cuTensorMapEncodeIm2colWide"},
+    {12060, "cuMemBatchDecompressAsync*"},
     {12050, "cuCtxCreate_v4 cuStreamGetCtx_v2* cuGreenCtxStreamCreate cuKernelGetLibrary "
-            "cuLibraryGetKernelCount cuLibraryEnumerateKernels cuCtxRecordEvent cuCtxWaitEvent"},
+            "cuCtxRecordEvent cuCtxWaitEvent"},
     {12040, "cuGreenCtx* cuCtxFromGreenCtx cuDevResource* cuDevSmResource* cuDeviceGetDevResource "
             "cuCtxGetDevResource cuStreamGetGreenCtx cuKernelGetParamInfo cuFuncGetParamInfo "
             "cuModuleGetFunctionCount cuModuleEnumerateFunctions cuFuncIsLoaded cuFuncLoad "
+            "cuLibraryGetKernelCount cuLibraryEnumerateKernels "
             "cuDeviceRegisterAsyncNotification cuDeviceUnregisterAsyncNotification"},
     {12030, "cuStreamBeginCaptureToGraph* cuGraphAddDependencies_v2 cuGraphRemoveDependencies_v2 "
             "cuGraphGetEdges_v2 cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes_v2 "
@@ -44,23 +47,26 @@ static const struct since table[] = {
             "cuGraphInstantiateWithParams* cuGraphExecGetFlags cuGraphExecUpdate_v2 "
             "cuGraphAddKernelNode_v2 cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeSetParams_v2 "
             "cuGraphExecKernelNodeSetParams_v2"},
-    {11080, "cuLaunchKernelEx* cuOccupancyMaxActiveClusters cuOccupancyMaxPotentialClusterSize"},
     {11070, "cuStreamWaitValue32_v2* cuStreamWaitValue64_v2* cuStreamWriteValue32_v2* "
             "cuStreamWriteValue64_v2* cuStreamBatchMemOp_v2* cuModuleGetLoadingMode "
             "cuMemGetHandleForAddressRange cuGraphAddBatchMemOpNode cuGraphBatchMemOpNode* "
-            "cuGraphExecBatchMemOpNodeSetParams"},
-    {11060, "cuGraphNodeGetEnabled cuGraphNodeSetEnabled cuArrayGetMemoryRequirements "
-            "cuMipmappedArrayGetMemoryRequirements"},
+            "cuGraphExecBatchMemOpNodeSetParams cuOccupancyMaxActiveClusters "
+            "cuOccupancyMaxPotentialClusterSize"},
+    {11060,
+     "cuLaunchKernelEx* cuGraphNodeGetEnabled cuGraphNodeSetEnabled cuArrayGetMemoryRequirements "
+     "cuMipmappedArrayGetMemoryRequirements"},
     {11040, "cuDeviceGetUuid_v2 cuCtxCreate_v3 cuCtxGetExecAffinity "
             "cuDeviceGetExecAffinitySupport cuDeviceGetGraphMemAttribute "
-            "cuDeviceSetGraphMemAttribute cuDeviceGraphMemTrim cuGraphAddMem* "
+            "cuDeviceSetGraphMemAttribute cuDeviceGraphMemTrim cuGraphAddMemAllocNode "
+            "cuGraphAddMemFreeNode "
             "cuGraphMemAllocNodeGetParams cuGraphMemFreeNodeGetParams "
             "cuGraphInstantiateWithFlags"},
     {11030, "cuGetProcAddress cuStreamGetCaptureInfo_v2* cuStreamUpdateCaptureDependencies* "
             "cuUserObject* cuGraphRetainUserObject cuGraphReleaseUserObject "
-            "cuGraphDebugDotPrint cuFlushGPUDirectRDMAWrites cuDeviceGetDefaultMemPool"},
+            "cuGraphDebugDotPrint cuFlushGPUDirectRDMAWrites"},
     {11020, "cuMemAllocAsync* cuMemAllocFromPoolAsync* cuMemFreeAsync* cuMemPool* "
-            "cuDeviceGetMemPool cuDeviceSetMemPool cuGraphAddExternalSemaphores* "
+            "cuDeviceGetDefaultMemPool cuDeviceGetMemPool cuDeviceSetMemPool "
+            "cuGraphAddExternalSemaphores* "
             "cuGraphExternalSemaphores* cuGraphExecExternalSemaphores* cuArrayGetPlane"},
     {11010, "cuGraphUpload* cuGraphAddEvent* cuGraphEvent* cuGraphExecEvent* "
             "cuGraphExecChildGraphNodeSetParams cuEventRecordWithFlags* "
@@ -71,12 +77,12 @@ static const struct since table[] = {
             "cuFuncGetModule cuCtxResetPersistingL2Cache cuStreamCopyAttributes* "
             "cuStreamGetAttribute* cuStreamSetAttribute* cuGraphKernelNodeCopyAttributes "
             "cuGraphKernelNodeCopyAttributes cuGraphKernelNodeGetAttribute "
-            "cuGraphKernelNodeSetAttribute cuMemRetainAllocationHandle "
-            "cuOccupancyAvailableDynamicSMemPerBlock"},
+            "cuGraphKernelNodeSetAttribute cuMemRetainAllocationHandle"},
     {10020, "cuMemAddress* cuMemCreate cuMemExportToShareableHandle cuMemGetAccess "
             "cuMemGetAllocation* cuMemImportFromShareableHandle cuMemMap cuMemRelease "
             "cuMemSetAccess cuMemUnmap cuGraphExecUpdate cuGraphExecMem* "
-            "cuGraphExecHostNodeSetParams cuDeviceGetNvSciSyncAttributes"},
+            "cuGraphExecHostNodeSetParams cuDeviceGetNvSciSyncAttributes "
+            "cuOccupancyAvailableDynamicSMemPerBlock"},
     {10010, "cuStreamBeginCapture_v2* cuThreadExchangeStreamCaptureMode cuStreamGetCaptureInfo* "
             "cuGraphExecKernelNodeSetParams"},
     {10000, "cuStreamBeginCapture* cuStreamEndCapture* cuStreamIsCapturing* "
@@ -106,10 +112,9 @@ static const struct since table[] = {
            "cuCtxDisablePeerAccess cuDeviceCanAccessPeer cuMemHostRegister cuMemHostUnregister "
            "cuPointerGetAttribute cuProfiler*"},
     {3020, "cuCtxGetApiVersion cuStreamWaitEvent"},
-    {3010, "cuCtxGetCacheConfig cuCtxSetCacheConfig cuCtxGetLimit cuCtxSetLimit "
-           "cuModuleGetSurfRef cuSurfRef*"},
+    {3010, "cuCtxGetCacheConfig cuCtxSetCacheConfig cuCtxGetLimit cuCtxSetLimit"},
     {3000, "cuGetExportTable cuMemsetD2D*Async cuMemsetD8Async cuMemsetD16Async "
-           "cuMemsetD32Async cuFuncSetCacheConfig cuGraphics*"},
+           "cuMemsetD32Async cuFuncSetCacheConfig cuGraphics* cuModuleGetSurfRef cuSurfRef*"},
 };
 
 static int fits(const char *pattern, size_t len, const char *name) {

@@ -49,7 +49,12 @@ static const char *check_case = "";
 
 static char check_state[64];
 
+static pid_t check_owner;
+
 static inline void check_remove_state(void) {
+    if (getpid() != check_owner) {
+        return; /* a child that ended early */
+    }
     unlink(check_state);
 }
 
@@ -60,6 +65,7 @@ static inline void check_node(const char *gpus, const char *profile) {
     setenv("SOFTGPU_STATE", check_state, 1);
     setenv("SOFTGPU_GPUS", gpus, 1);
     setenv("SOFTGPU_PROFILE", profile, 1);
+    check_owner = getpid();
     atexit(check_remove_state);
 }
 

@@ -9,7 +9,17 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } commands[] = {
-    {"show", tool_show, "show [--json]              GPUs, processes, calls of what is missing"},
+    {"create", tool_create,
+     "create [GPUS]              a new node (SOFTGPU_STATE): H100, 2xA100-80, ..."},
+    {"show", tool_show,
+     "show [--json]              devices, processes, counters, faults, missing names"},
+    {"set", tool_set,
+     "set DEVICE mps on|off      whether new processes are clients of a MPS server"},
+    {"fault", tool_fault,
+     "fault ENTRY RESULT [--after N] [--pid P] [--sticky] [--always] [--random SEED PROBABILITY]\n"
+     "  fault --clear              an entry answers RESULT; --sticky loses the context too"},
+    {"replay", tool_replay,
+     "replay FILE                start and end of a script's operations, simulated"},
     {"names", tool_names,
      "names [--until VERSION]    exported names, of a driver up to that version"},
 };

@@ -1,131 +1,161 @@
-/* softgpu show: what a node looks like now. Like every program that enters it moves the device
- * model to now and forgets the dead, so it also settles a node at rest. */
-#include <inttypes.h>
+/* Prints a node, for people or as JSON. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
 #include "state.h"
 #include "tool.h"
 
-/* Text that any process may have chosen, as a JSON string. */
-static void json_text(const char *s) {
+static const char *const counter_names[SOFTGPU_COUNTERS] = {
+    "launches", "opaque",        "graphs", "copies", "copy_bytes",     "memsets",    "syncs",
+    "queries",  "event_records", "allocs", "frees",  "host_functions", "stub_calls", "faults",
+};
+
+/* Counters of one process with its threads' tallies, or with NONE of those that are gone. */
+static void counters_of(const struct softgpu_state *st, uint32_t proc, uint64_t *out) {
+    const uint64_t *calls = proc == SOFTGPU_NONE ? st->header.calls : st->procs[proc].calls;
+    memcpy(out, calls, sizeof(uint64_t) * SOFTGPU_COUNTERS);
+    for (uint32_t t = 0; proc != SOFTGPU_NONE && t < SOFTGPU_MAX_TALLIES; t++) {
+        if (st->tallies[t].proc == proc) {
+            out[SOFTGPU_COUNT_LAUNCH] += st->tallies[t].launches;
+            out[SOFTGPU_COUNT_OPAQUE] += st->tallies[t].opaque;
+        }
+    }
+}
+
+static void json_counters(const uint64_t *c) {
+    printf("{");
+    for (int i = 0; counter_names[i] != NULL; i++) {
+        printf("%s\"%s\":%llu", i ? "," : "", counter_names[i], (unsigned long long)c[i]);
+    }
+    printf("}");
+}
+
+/* Names come from program files: whatever is not plain is left out. */
+static void json_string(const char *s) {
     putchar('"');
     for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') {
-            printf("\\%c", c);
-        } else if (c < 0x20 || c >= 0x7f) {
-            printf("\\u%04x", c); /* bytes, not characters: names are for people */
-        } else {
-            putchar(c);
+        if (*s >= ' ' && *s < 127 && *s != '"' && *s != '\\') {
+            putchar(*s);
         }
     }
     putchar('"');
 }
 
-static void print_uuid(const uint8_t uuid[16]) {
-    printf("GPU-");
-    for (int i = 0; i < 16; i++) {
-        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
-        printf(dash ? "-%02x" : "%02x", uuid[i]);
+static void json_devices(const struct softgpu_state *st) {
+    printf("\"devices\":[");
+    for (uint32_t d = 0; d < st->header.device_count; d++) {
+        const struct softgpu_device *dev = &st->devices[d];
+        const struct softgpu_unit *u = &st->units[dev->unit];
+        printf("%s{\"model\":\"%s\",\"product\":\"%s\",\"memory_bytes\":%llu,\"used_bytes\":%llu,"
+               "\"sm_count\":%u,\"kernels\":%llu,\"busy_ns\":%llu,\"switches\":%llu,\"mps\":%s}",
+               d ? "," : "", dev->model, dev->product, (unsigned long long)u->memory_bytes,
+               (unsigned long long)u->used_bytes, u->sm_count, (unsigned long long)u->kernels,
+               (unsigned long long)u->busy_ns, (unsigned long long)u->switches,
+               dev->mps ? "true" : "false");
     }
+    printf("]");
 }
 
-/* A process's launches: those already added up, and those still in its threads' tallies. */
-static uint64_t launches(const struct softgpu_state *st, uint32_t proc) {
-    uint64_t n = __atomic_load_n(&st->procs[proc].calls[SOFTGPU_COUNT_LAUNCH], __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < SOFTGPU_MAX_TALLIES; i++) {
-        if (__atomic_load_n(&st->tallies[i].proc, __ATOMIC_ACQUIRE) == proc) {
-            n += __atomic_load_n(&st->tallies[i].launches, __ATOMIC_RELAXED);
-        }
-    }
-    return n;
-}
-
-static bool is_on(const struct softgpu_proc *p, uint32_t unit) {
-    return p->state == SOFTGPU_SLOT_USED && (p->contexts[unit] > 0 || p->used_bytes[unit] > 0);
-}
-
-static void json_processes(const struct softgpu_state *st, uint32_t unit) {
+static void json_processes(const struct softgpu_state *st) {
+    printf("\"processes\":[");
     const char *comma = "";
-    for (uint32_t i = 0; i < st->header.proc_high; i++) {
-        const struct softgpu_proc *p = &st->procs[i];
-        if (!is_on(p, unit)) {
+    for (uint32_t p = 0; p < st->header.proc_high; p++) {
+        const struct softgpu_proc *proc = &st->procs[p];
+        if (proc->state != SOFTGPU_SLOT_USED) {
             continue;
         }
-        printf("%s{\"pid\":%" PRIu32 ",\"name\":", comma, p->pid);
-        json_text(p->name);
-        printf(",\"used_bytes\":%" PRIu64 ",\"contexts\":%" PRIu32 ",\"launches\":%" PRIu64
-               ",\"mps\":%s}",
-               p->used_bytes[unit], p->contexts[unit], launches(st, i),
-               p->flags & SOFTGPU_PROC_MPS ? "true" : "false");
+        uint64_t c[SOFTGPU_COUNTERS];
+        counters_of(st, p, c);
+        uint64_t used = 0;
+        uint32_t contexts = 0;
+        for (uint32_t u = 0; u < st->header.unit_count; u++) {
+            used += proc->used_bytes[u];
+            contexts += proc->contexts[u];
+        }
+        printf("%s{\"pid\":%u,\"name\":", comma, proc->pid);
+        json_string(proc->name);
+        printf(",\"mps\":%s,\"used_bytes\":%llu,\"contexts\":%u,\"calls\":",
+               proc->flags & SOFTGPU_PROC_MPS ? "true" : "false", (unsigned long long)used,
+               contexts);
+        json_counters(c);
+        printf("}");
         comma = ",";
     }
+    printf("]");
+}
+
+static void json_rest(const struct softgpu_state *st) {
+    uint64_t gone[SOFTGPU_COUNTERS];
+    counters_of(st, SOFTGPU_NONE, gone);
+    printf("\"gone\":");
+    json_counters(gone);
+    printf(",\"repairs\":%llu,\"reaped\":%llu,\"stubs\":{", (unsigned long long)st->header.repairs,
+           (unsigned long long)st->header.reaped);
+    for (int i = 0; i < SOFTGPU_MAX_STUBS && st->stubs[i].name[0] != '\0'; i++) {
+        printf("%s\"%s\":%llu", i ? "," : "", st->stubs[i].name,
+               (unsigned long long)st->stubs[i].calls);
+    }
+    printf("}");
 }
 
 static void show_json(const struct softgpu_state *st) {
-    printf("{\"profile\":\"%s\",\"speed\":%g,\"gpus\":[",
+    printf("{\"profile\":\"%s\",\"speed\":%g,",
            st->header.profile == SOFTGPU_PROFILE_NULL ? "null" : "real-like", st->header.speed);
-    for (uint32_t i = 0; i < st->header.device_count; i++) {
-        const struct softgpu_device *d = &st->devices[i];
-        const struct softgpu_unit *u = &st->units[d->unit];
-        printf("%s{\"model\":\"%s\",\"uuid\":\"", i == 0 ? "" : ",", d->model);
-        print_uuid(d->uuid);
-        printf("\",\"memory_bytes\":%" PRIu64 ",\"reserved_bytes\":%" PRIu64
-               ",\"used_bytes\":%" PRIu64 ",\"busy_ns\":%" PRIu64 ",\"kernels\":%" PRIu64
-               ",\"switches\":%" PRIu64 ",\"lost\":%s,\"mps\":%s,\"processes\":[",
-               d->memory_bytes, d->reserved_bytes, d->used_bytes, u->busy_ns, u->kernels,
-               u->switches, d->lost ? "true" : "false", d->mps ? "true" : "false");
-        json_processes(st, d->unit);
-        printf("]}");
-    }
-    printf("],\"stubs\":{");
-    const char *comma = "";
-    for (uint32_t i = 0; i < SOFTGPU_MAX_STUBS; i++) {
-        const struct softgpu_stub *s = &st->stubs[i];
-        if (s->calls > 0) {
-            printf("%s\"%s\":%" PRIu64, comma, s->name, s->calls);
-            comma = ",";
-        }
-    }
-    printf("}}\n");
+    json_devices(st);
+    printf(",");
+    json_processes(st);
+    printf(",");
+    json_rest(st);
+    printf("}\n");
 }
 
 static void show_text(const struct softgpu_state *st) {
-    for (uint32_t i = 0; i < st->header.device_count; i++) {
-        const struct softgpu_device *d = &st->devices[i];
-        printf("%" PRIu32 "  %s  ", i, d->product);
-        print_uuid(d->uuid);
-        printf("  %" PRIu64 " of %" PRIu64 " MiB%s\n", d->used_bytes >> 20, d->memory_bytes >> 20,
-               d->lost ? "  lost" : "");
-        for (uint32_t p = 0; p < st->header.proc_high; p++) {
-            const struct softgpu_proc *proc = &st->procs[p];
-            if (is_on(proc, d->unit)) {
-                printf("   pid %" PRIu32 "  %s  %" PRIu64 " MiB  %" PRIu64 " launches\n", proc->pid,
-                       proc->name, proc->used_bytes[d->unit] >> 20, launches(st, p));
+    for (uint32_t d = 0; d < st->header.device_count; d++) {
+        const struct softgpu_device *dev = &st->devices[d];
+        const struct softgpu_unit *u = &st->units[dev->unit];
+        printf("%u  %s  %llu of %llu MiB used  %u SMs  %llu kernels  busy %.3f s%s\n", d,
+               dev->product, (unsigned long long)(u->used_bytes >> 20),
+               (unsigned long long)(u->memory_bytes >> 20), u->sm_count,
+               (unsigned long long)u->kernels, (double)u->busy_ns / 1e9, dev->mps ? "  MPS" : "");
+    }
+    for (uint32_t p = 0; p < st->header.proc_high; p++) {
+        const struct softgpu_proc *proc = &st->procs[p];
+        if (proc->state != SOFTGPU_SLOT_USED) {
+            continue;
+        }
+        uint64_t c[SOFTGPU_COUNTERS];
+        counters_of(st, p, c);
+        printf("pid %u %s", proc->pid, proc->name);
+        for (int i = 0; counter_names[i] != NULL; i++) {
+            if (c[i] != 0) {
+                printf("  %s %llu", counter_names[i], (unsigned long long)c[i]);
             }
         }
+        printf("\n");
     }
-    for (uint32_t i = 0; i < SOFTGPU_MAX_STUBS; i++) {
-        const struct softgpu_stub *s = &st->stubs[i];
-        if (s->calls > 0) {
-            printf("not implemented: %s, called %" PRIu64 " times\n", s->name, s->calls);
+    for (int i = 0; i < SOFTGPU_MAX_FAULTS; i++) {
+        const struct softgpu_fault *f = &st->faults[i];
+        if (f->armed || f->hits) {
+            printf("fault %s -> %u: %llu of %llu calls%s\n", f->entry, f->result,
+                   (unsigned long long)f->hits, (unsigned long long)f->calls,
+                   f->armed ? ", armed" : "");
         }
+    }
+    for (int i = 0; i < SOFTGPU_MAX_STUBS && st->stubs[i].name[0] != '\0'; i++) {
+        printf("not implemented, called %llu times: %s\n", (unsigned long long)st->stubs[i].calls,
+               st->stubs[i].name);
     }
 }
 
 int tool_show(int argc, char **argv) {
-    bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
-    if (argc > 1 && !json) {
-        fprintf(stderr, "softgpu show: unknown argument %s\n", argv[1]);
+    int json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    if (argc > 2 || (argc == 2 && !json)) {
+        fprintf(stderr, "softgpu show: unknown argument %s\n", argv[argc - 1]);
         return 2;
     }
     struct sg_node node;
-    int rc = sg_state_open(&node, NULL, NULL);
-    if (rc != 0) {
-        char buf[64];
-        fprintf(stderr, "softgpu show: open %s: %s\n", sg_state_path(NULL, buf, sizeof(buf)),
-                strerror(-rc));
+    if (tool_open(&node, "show", NULL) != 0) {
         return 1;
     }
     sg_state_lock(&node);

@@ -4,6 +4,15 @@
 #define SOFTGPU_TOOL_H
 
 int tool_show(int argc, char **argv);
+struct sg_node;
+
+int tool_open(struct sg_node *node, const char *command, const char *gpus);
+
 int tool_names(int argc, char **argv);
+int tool_replay(int argc, char **argv);
+int tool_create(int argc, char **argv);
+int tool_show(int argc, char **argv);
+int tool_fault(int argc, char **argv);
+int tool_set(int argc, char **argv);
 
 #endif /* SOFTGPU_TOOL_H */

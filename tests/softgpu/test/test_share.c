@@ -1,0 +1,283 @@
+/* Several processes on one device: faults, death, MPS, the last byte. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "api.h"
+#include "check.h"
+#include "state.h"
+
+static CUfunction function(const char *file, const char *name) {
+    CUmodule m;
+    CUfunction f;
+    OK(cuModuleLoad(&m, file));
+    OK(cuModuleGetFunction(&f, m, name));
+    return f;
+}
+
+static CUcontext begin(void) {
+    CUcontext ctx;
+    OK(cuInit(0));
+    OK(cuCtxCreate_v2(&ctx, 0, 0));
+    return ctx;
+}
+
+static void spin(CUfunction f, uint64_t ns, CUstream s) {
+    void *params[] = {&ns};
+    OK(cuLaunchKernel(f, 264, 1, 1, 1024, 1, 1, 0, s, params, NULL));
+}
+
+/* A child that works until it is killed: launches, allocations, events, waits. */
+static void work_for_ever(void) {
+    begin();
+    CUfunction f = function("tests/softgpu/kernels/basic.ptx", "spin");
+    CUevent e;
+    OK(cuEventCreate(&e, 0));
+    for (;;) {
+        CUdeviceptr p;
+        OK(cuMemAlloc_v2(&p, 1 << 20));
+        for (int i = 0; i < 5; i++) {
+            spin(f, 20000, NULL);
+        }
+        OK(cuEventRecord(e, NULL));
+        OK(cuEventSynchronize(e));
+        OK(cuMemFree_v2(p));
+    }
+}
+
+static pid_t start(void (*what)(void)) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        what();
+        _exit(0);
+    }
+    return pid;
+}
+
+static void fifty_kills_leave_the_device_as_it_was(void) {
+    srand(7);
+    for (int i = 0; i < 50; i++) {
+        pid_t pid = start(work_for_ever);
+        usleep((useconds_t)(rand() % 8000));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    sg_state_lock(&node);
+    sg_reap(&node, SOFTGPU_NONE, true);
+    CHECK_EQ(node.st->units[0].used_bytes, 0);
+    for (uint32_t p = 0; p < node.st->header.proc_high; p++) {
+        CHECK_EQ(node.st->procs[p].state, SOFTGPU_SLOT_FREE);
+    }
+    for (uint32_t s = 0; s < node.st->header.stream_high; s++) {
+        CHECK_EQ(node.st->streams[s].state, SOFTGPU_SLOT_FREE);
+    }
+    uint32_t live = 0;
+    for (uint32_t o = 0; o < node.st->header.op_high; o++) {
+        live += node.st->ops[o].state != SOFTGPU_OP_FREE;
+    }
+    CHECK_EQ(live, 0);
+    sg_state_unlock(&node);
+    sg_state_close(&node);
+}
+
+/* A holder of the lock that dies in the middle of changing things. */
+static void die_with_the_lock(void) {
+    struct sg_node node;
+    begin();
+    CUfunction f = function("tests/softgpu/kernels/basic.ptx", "spin");
+    spin(f, 1000000, NULL);
+    spin(f, 1000000, NULL);
+    OK(sg_state_open(&node, NULL, NULL));
+    sg_state_lock(&node);
+    node.st->streams[0].tail = 12345; /* half of an append */
+    node.st->header.op_free = 54321;
+    kill(getpid(), SIGKILL);
+}
+
+static void use_it(void) {
+    begin();
+    CUfunction f = function("tests/softgpu/kernels/basic.ptx", "spin");
+    spin(f, 100000, NULL);
+    OK(cuCtxSynchronize());
+}
+
+static void a_dead_holder_of_the_lock_is_repaired(void) {
+    pid_t pid = start(die_with_the_lock);
+    waitpid(pid, NULL, 0);
+    int status = 1;
+    pid = start(use_it);
+    waitpid(pid, &status, 0);
+    CHECK_EQ(status, 0);
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    CHECK(node.st->header.repairs >= 1);
+    sg_state_close(&node);
+}
+
+static void arm(const char *entry, uint32_t result, uint32_t flags, uint64_t after) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    struct softgpu_fault f = {.flags = flags, .result = result, .after = after, .armed = 1};
+    snprintf(f.entry, sizeof(f.entry), "%s", entry);
+    node.st->faults[0] = f;
+    node.st->header.faults_armed = 1;
+    sg_state_close(&node);
+}
+
+static void disarm(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    node.st->header.faults_armed = 0;
+    node.st->faults[0].armed = 0;
+    sg_state_close(&node);
+}
+
+static void strike_after_three(void) {
+    begin();
+    CUdeviceptr p;
+    for (int i = 0; i < 3; i++) {
+        OK(cuMemAlloc_v2(&p, 64));
+    }
+    CHECK_EQ(cuMemAlloc_v2(&p, 64), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemAlloc_v2(&p, 64)); /* once only */
+    _exit(check_failures);
+}
+
+static void strike_for_good(void) {
+    begin();
+    CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+    CUdeviceptr p;
+    CHECK_EQ(cuMemAlloc_v2(&p, 64), CUDA_ERROR_LAUNCH_FAILED);
+    _exit(check_failures);
+}
+
+static int status_of(void (*what)(void)) {
+    int status = 1;
+    waitpid(start(what), &status, 0);
+    return status;
+}
+
+static void injected_faults_strike_where_they_should(void) {
+    arm("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY, 0, 3);
+    CHECK_EQ(status_of(strike_after_three), 0);
+    arm("cuCtxSynchronize", CUDA_ERROR_LAUNCH_FAILED, SOFTGPU_FAULT_STICKY, 0);
+    CHECK_EQ(status_of(strike_for_good), 0);
+    disarm();
+}
+
+/* Parent and child talk through these. */
+static int to_parent[2];
+static int to_child[2];
+
+static void say(int fd) {
+    CHECK_EQ(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd) {
+    char c;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    CHECK(poll(&p, 1, 20000) == 1 && read(fd, &c, 1) == 1);
+}
+
+static void neighbour(void) {
+    begin();
+    say(to_parent[1]);
+    hear(to_child[0]);
+    CUdeviceptr p;
+    CUresult rc = cuMemAlloc_v2(&p, 64);
+    _exit(rc == CUDA_ERROR_ILLEGAL_ADDRESS ? 1 : rc == CUDA_SUCCESS ? 0 : 2);
+}
+
+static void crash_a_context(void) {
+    begin();
+    CUfunction f = function("tests/softgpu/kernels/basic.ptx", "fill");
+    CUdeviceptr wild = 4096;
+    uint32_t value = 1;
+    uint64_t n = 16;
+    void *params[] = {&wild, &value, &n};
+    OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    CHECK_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    _exit(check_failures);
+}
+
+/* What a neighbour gets from its next call after a fatal fault of another client. */
+static int fault_seen_by_neighbour(void) {
+    OK(pipe(to_parent));
+    OK(pipe(to_child));
+    pid_t pid = start(neighbour);
+    hear(to_parent[0]);
+    CHECK_EQ(status_of(crash_a_context), 0);
+    say(to_child[1]);
+    int status = -1;
+    waitpid(pid, &status, 0);
+    for (int i = 0; i < 2; i++) {
+        close(to_parent[i]);
+        close(to_child[i]);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void set_mps(uint32_t on) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    node.st->devices[0].mps = on;
+    sg_state_close(&node);
+}
+
+static void a_fatal_fault_hits_all_clients_of_the_mps_server(void) {
+    CHECK_EQ(fault_seen_by_neighbour(), 0);
+    set_mps(1);
+    CHECK_EQ(fault_seen_by_neighbour(), 1);
+    set_mps(0);
+}
+
+/* Each takes single megabytes until none is left, and says how many it got. */
+static void take_all(void) {
+    begin();
+    int got = 0;
+    CUdeviceptr p;
+    while (cuMemAlloc_v2(&p, 512u << 20) == CUDA_SUCCESS) {
+        got++;
+    }
+    CHECK_EQ(write(to_parent[1], &got, sizeof(got)), sizeof(got));
+    hear(to_child[0]); /* keep it until both have counted */
+    _exit(check_failures);
+}
+
+static void two_processes_race_for_the_last_byte(void) {
+    OK(pipe(to_parent));
+    OK(pipe(to_child));
+    pid_t a = start(take_all);
+    pid_t b = start(take_all);
+    int n[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(read(to_parent[0], &n[i], sizeof(n[i])), sizeof(n[i]));
+    }
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    const struct softgpu_unit *u = &node.st->units[0];
+    CHECK(u->used_bytes <= u->memory_bytes);
+    CHECK(u->memory_bytes - u->used_bytes < 512u << 20);
+    CHECK_EQ(u->used_bytes, ((uint64_t)n[0] + (uint64_t)n[1]) * (512u << 20) + (512u << 20));
+    sg_state_close(&node);
+    say(to_child[1]);
+    say(to_child[1]);
+    waitpid(a, NULL, 0);
+    waitpid(b, NULL, 0);
+}
+
+int main(void) {
+    check_node("A30", "real-like");
+    /* The parent never calls the driver: its children each begin afresh. */
+    RUN("50 kills leave the device as it was", fifty_kills_leave_the_device_as_it_was);
+    RUN("a dead holder of the lock is repaired", a_dead_holder_of_the_lock_is_repaired);
+    RUN("injected faults strike where they should", injected_faults_strike_where_they_should);
+    RUN("a fatal fault hits all clients of the MPS server",
+        a_fatal_fault_hits_all_clients_of_the_mps_server);
+    RUN("two processes race for the last byte", two_processes_race_for_the_last_byte);
+    return finish("test_share");
+}
