@@ -124,16 +124,16 @@ func TestShowAgrees(t *testing.T) {
 	var got struct {
 		Profile string
 		Speed   float64
-		GPUs    []struct {
-			Model     string
-			UUID      string
-			Used      uint64 `json:"used_bytes"`
-			Kernels   uint64
-			Processes []struct {
-				PID      int
-				Name     string
-				Launches uint64
-			}
+		Devices []struct {
+			Model   string
+			Product string
+			Used    uint64 `json:"used_bytes"`
+			Kernels uint64
+		}
+		Processes []struct {
+			PID   int
+			Used  uint64 `json:"used_bytes"`
+			Calls struct{ Launches, Allocs, Syncs uint64 }
 		}
 		Stubs map[string]uint64
 	}
@@ -143,14 +143,21 @@ func TestShowAgrees(t *testing.T) {
 	if got.Profile != "real-like" || got.Speed != 0.5 {
 		t.Errorf("profile %s at speed %g", got.Profile, got.Speed)
 	}
-	for i, gpu := range n.GPUs() {
-		g := got.GPUs[i]
-		if g.Model != gpu.Model || g.UUID != gpu.UUID || g.Used != gpu.UsedBytes || g.Kernels != gpu.Kernels {
-			t.Errorf("GPU %d is shown as %+v, the handle reads %+v", i, g, gpu)
+	gpus, processes := n.GPUs(), n.Processes()
+	if len(got.Devices) != len(gpus) || len(got.Processes) != 1 || len(processes) != 1 {
+		t.Fatalf("%d devices and %d processes are shown, the handle reads %d and %d",
+			len(got.Devices), len(got.Processes), len(gpus), len(processes))
+	}
+	for i, gpu := range gpus {
+		d := got.Devices[i]
+		if d.Model != gpu.Model || d.Product != gpu.Name || d.Used != gpu.UsedBytes || d.Kernels != gpu.Kernels {
+			t.Errorf("GPU %d is shown as %+v, the handle reads %+v", i, d, gpu)
 		}
 	}
-	if p := got.GPUs[0].Processes; len(p) != 1 || p[0].PID != c.pid || p[0].Launches != 3 || !strings.HasPrefix(p[0].Name, "python") {
-		t.Errorf("processes are shown as %+v, want pid %d", p, c.pid)
+	p, want := got.Processes[0], processes[0]
+	if p.PID != c.pid || p.Used != want.UsedBytes[0] || p.Calls.Launches != want.Calls.Launches ||
+		p.Calls.Allocs != want.Calls.Allocs || p.Calls.Syncs != want.Calls.Syncs {
+		t.Errorf("the process is shown as %+v, the handle reads %+v", p, want)
 	}
 	if diff := cmp.Diff(n.StubCalls(), got.Stubs); diff != "" {
 		t.Errorf("stubs (-handle +shown):\n%s", diff)
