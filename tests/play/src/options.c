@@ -25,6 +25,7 @@ const char play_usage[] =
     "  --graph            launch the table as one CUDA graph\n"
     "  --device N         ordinal of the device (default 0)\n"
     "  --json             print the result as one JSON object\n"
+    "  --samples FILE     write every measured pass there: seconds since the start, milliseconds\n"
     "  --status MS        print a JSON line of progress every MS milliseconds\n"
     "  --status-fd FD     where to (default 2)\n"
     "  --ready-fd FD      write \"ready\" and a newline there when everything is loaded\n"
@@ -93,6 +94,7 @@ enum option_code {
     OPT_GRAPH,
     OPT_DEVICE,
     OPT_JSON,
+    OPT_SAMPLES,
     OPT_STATUS,
     OPT_STATUS_FD,
     OPT_READY_FD,
@@ -114,6 +116,7 @@ static const struct option OPTIONS[] = {
     {"graph", no_argument, NULL, OPT_GRAPH},
     {"device", required_argument, NULL, OPT_DEVICE},
     {"json", no_argument, NULL, OPT_JSON},
+    {"samples", required_argument, NULL, OPT_SAMPLES},
     {"status", required_argument, NULL, OPT_STATUS},
     {"status-fd", required_argument, NULL, OPT_STATUS_FD},
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
@@ -157,6 +160,9 @@ static bool take(int code, char **argv, struct play_options *out, struct play_er
         return descriptor("device", optarg, &out->device, err);
     case OPT_JSON:
         out->json = true;
+        return true;
+    case OPT_SAMPLES:
+        out->samples = optarg;
         return true;
     case OPT_STATUS:
         return whole("status", optarg, 1, 3600000, &out->status_ms, err);

@@ -17,6 +17,7 @@ struct play_options {
     enum play_mode mode;
     const char *table;
     const char *arrivals;
+    const char *samples; /* NULL: do not write them */
     double duration_s;
     double warmup_s;
     double speed;

@@ -1,7 +1,9 @@
 #include "run.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -29,8 +31,9 @@ struct player {
     struct play_lane lane;
     pthread_t thread;
     struct play_samples latency;
-    uint64_t first_ns; /* begin of the first measured pass */
-    uint64_t last_ns;  /* end of the last one */
+    struct play_samples due; /* of each latency */
+    uint64_t first_ns;       /* begin of the first measured pass */
+    uint64_t last_ns;        /* end of the last one */
     bool ok;
     bool wrong;
     struct play_error err;
@@ -73,7 +76,7 @@ static bool play_one(struct player *player, uint64_t due) {
         player->first_ns = due;
     }
     player->last_ns = end;
-    if (!play_samples_add(&player->latency, end - due)) {
+    if (!play_samples_add(&player->latency, end - due) || !play_samples_add(&player->due, due)) {
         return play_fail(&player->err, "record a latency: out of memory");
     }
     return true;
@@ -99,6 +102,24 @@ static void *play(void *argument) {
         player->wrong = true;
     }
     return NULL;
+}
+
+static bool write_samples(const char *path, const struct player *players, uint32_t count,
+                          uint64_t start_ns, struct play_error *err) {
+    FILE *to = fopen(path, "we");
+
+    if (to == NULL) {
+        return play_fail(err, "open %s: %s", path, strerror(errno));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (size_t s = 0; s < players[i].latency.count; s++) {
+            fprintf(to, "%.6f %.6f\n", (double)(players[i].due.values[s] - start_ns) / 1e9,
+                    (double)players[i].latency.values[s] / 1e6);
+        }
+    }
+    const bool failed = ferror(to) != 0;
+    return fclose(to) == 0 && !failed ? true
+                                      : play_fail(err, "write %s: %s", path, strerror(errno));
 }
 
 /* Merges what the players measured, and closes the account. */
@@ -180,6 +201,9 @@ static bool play_all(struct player *players, struct run *run, struct play_result
         }
     }
     play_status_stop(&run->status);
+    if (ok && options->samples != NULL) {
+        ok = write_samples(options->samples, players, options->threads, start, err);
+    }
     return ok && collect(players, options->threads, result, err);
 }
 
@@ -200,6 +224,7 @@ bool play_run(const struct play_options *options, struct play_device *device,
     for (uint32_t i = 0; i < opened; i++) {
         play_lane_close(&players[i].lane);
         play_samples_free(&players[i].latency);
+        play_samples_free(&players[i].due);
     }
     pthread_mutex_destroy(&run.lock);
     free(players);
