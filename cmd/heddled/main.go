@@ -48,13 +48,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, "the configuration is valid")
 		return 0
 	}
-	log := slog.New(handler(&loaded.Log, stderr))
+	lines := daemon.NewLogWriter(stderr)
+	log := slog.New(handler(&loaded.Log, lines))
 	// The heap is a few megabytes; under a limit the collector works a little
 	// harder instead of letting it grow past the budget of a resting daemon.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
 	err = daemon.New(daemon.Options{Config: loaded, Version: version(), Log: log}).Run(ctx)
+	err = errors.Join(err, lines.Close()) // before anything else is printed
 	if err != nil {
 		return fail(stderr, err)
 	}

@@ -186,6 +186,7 @@ func (m *Manager) handshake(ctx context.Context, conn *wire.Conn, cred unix.Ucre
 		closeFiles(files)
 		return nil, fmt.Errorf("client segment: %w", err)
 	}
+	hello.Name, hello.Build = shm.Printable([]byte(hello.Name)), shm.Printable([]byte(hello.Build))
 	c := &client{
 		hello: hello, pidfd: pidfd, segment: seg, keep: share(seg), log: shm.NewLogReader(seg.ClientView),
 		out: newOutbox(conn), attached: time.Now(),

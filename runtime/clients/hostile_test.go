@@ -354,3 +354,14 @@ func TestStatusOfAnErrorThatIsOursInvitesToTryAgain(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 }
+
+func TestANameCannotPaintOnATerminal(t *testing.T) {
+	s := serve(t)
+	p := attach(t, s.path, hello("a\x1b[31mb\nc"))
+	if p.welcome.Status != abi.StatusOK {
+		return // refusing it is as good
+	}
+	if name := s.List()[0].Name; strings.ContainsAny(name, "\x1b\n") {
+		t.Errorf("name %q", name)
+	}
+}

@@ -36,8 +36,8 @@ func Default(sys System) Config {
 		// terminal both show well.
 		Log: Log{Level: "info", Format: "text"},
 		Clients: Clients{
-			// A client costs heddled two descriptors, a pidfd and about 80 KiB
-			// of mappings; 1024 of them stay far inside common limits.
+			// A client costs heddled four descriptors and some 20 KiB of mapped
+			// memory; 1024 of them stay far inside common limits.
 			Max: 1024,
 			// One user cannot take all the places.
 			MaxPerUser: 768,
