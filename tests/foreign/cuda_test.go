@@ -31,15 +31,23 @@ type report struct {
 	WrongElements int      `json:"wrong_elements"`
 	ElapsedMs     float64  `json:"elapsed_ms"`
 	HeldBytes     uint64   `json:"held_bytes"`
+	GraphLaunches float64  `json:"graph_launches"`
+	Missing       []string `json:"missing"`   // entries that the driver does not have
 	Libraries     []string `json:"libraries"` // mapped files named libcuda
 }
 
 // clientCommand is testdata/cuda_client.py, to be run in an environment with a driver.
 func clientCommand(t *testing.T, build softgpu.Build, env []string, args ...string) *exec.Cmd {
 	t.Helper()
+	return script(t, "cuda_client.py", build, env, args...)
+}
+
+// script runs a script of testdata with the path of the kernels as its first argument.
+func script(t *testing.T, name string, build softgpu.Build, env []string, args ...string) *exec.Cmd {
+	t.Helper()
 	bin := python(t, build)
 	kernel := filepath.Join(build.Root, "tests", "softgpu", "kernels", "basic.ptx")
-	args = append([]string{filepath.Join("testdata", "cuda_client.py"), kernel}, args...)
+	args = append([]string{filepath.Join("testdata", name), kernel}, args...)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "python"), args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
@@ -86,8 +94,8 @@ func runClient(t *testing.T, n *softgpu.Node, cmd *exec.Cmd) report {
 	checkReport(t, &got)
 
 	calls := n.Calls()
-	if calls.Launches != 1 || calls.Opaque != 0 {
-		t.Errorf("%d launches, %d of them opaque, want 1 known one", calls.Launches, calls.Opaque)
+	if calls.Launches == 0 || calls.Graphs != 3 || calls.Opaque != 0 {
+		t.Errorf("%d launches, %d of graphs, %d opaque", calls.Launches, calls.Graphs, calls.Opaque)
 	}
 	if len(n.Processes()) != 0 {
 		t.Errorf("processes left behind: %v", n.Processes())
@@ -116,6 +124,13 @@ func checkReport(t *testing.T, got *report) {
 	}
 	if got.ElapsedMs <= 0 {
 		t.Errorf("the kernel took %f ms", got.ElapsedMs)
+	}
+	if got.GraphLaunches != 3 {
+		t.Errorf("after three launches of a graph every element is %g", got.GraphLaunches)
+	}
+	// Two that came with a driver newer than the one we pose as.
+	if diff := cmp.Diff([]string{"cuFabricCpyBatchAsync", "cuTensorMapSetAllocationClass"}, got.Missing); diff != "" {
+		t.Errorf("entries that the client did not find (-want +got):\n%s", diff)
 	}
 	if got.DriverVersion < 13000 {
 		t.Errorf("driver version %d", got.DriverVersion)

@@ -77,6 +77,44 @@ def saxpy(stream):
     return wrong, elapsed
 
 
+def graph_launches(stream):
+    """Captures one launch of y = x + y, replays it three times, and returns what every element of y is."""
+    with open(KERNEL, "rb") as file:
+        module = check(driver.cuModuleLoadData(file.read() + b"\0"))
+    function = check(driver.cuModuleGetFunction(module, b"saxpy"))
+    size = COUNT * ctypes.sizeof(ctypes.c_float)
+    x, y = check(driver.cuMemAlloc(size)), check(driver.cuMemAlloc(size))
+    one = 0x3F800000  # 1.0 as bits
+    check(driver.cuMemsetD32(x, one, COUNT))
+    check(driver.cuMemsetD32(y, 0, COUNT))
+
+    check(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+    arguments = ((int(y), int(x), 1.0, COUNT), (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_float, ctypes.c_uint64))
+    check(driver.cuLaunchKernel(function, COUNT // 256, 1, 1, 256, 1, 1, 0, stream, arguments, 0))
+    graph = check(driver.cuStreamEndCapture(stream))
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    for _ in range(3):
+        check(driver.cuGraphLaunch(executable, stream))
+    check(driver.cuStreamSynchronize(stream))
+
+    result = (ctypes.c_float * COUNT)()
+    check(driver.cuMemcpyDtoH(ctypes.addressof(result), y, size))
+    check(driver.cuGraphExecDestroy(executable))
+    check(driver.cuGraphDestroy(graph))
+    check(driver.cuMemFree(x))
+    check(driver.cuMemFree(y))
+    check(driver.cuModuleUnload(module))
+    counts = set(result)
+    return counts.pop() if len(counts) == 1 else -1
+
+
+def missing_entries():
+    """Entries that this client knows and the driver does not have."""
+    from cuda.bindings._internal import driver as internal
+
+    return sorted(name.lstrip("_") for name, address in internal._inspect_function_pointers().items() if not address)
+
+
 def mapped_libraries():
     """The files named libcuda that this process has mapped."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
@@ -105,6 +143,8 @@ def main():
         "round_trip": round_trip(stream),
         "wrong_elements": wrong,
         "elapsed_ms": elapsed_ms,
+        "graph_launches": graph_launches(stream),
+        "missing": missing_entries(),
         "libraries": mapped_libraries(),
     }
 
