@@ -32,6 +32,8 @@ type DeviceInfo struct {
 	UUID     wire.UUID
 	Gate     uint32 // abi.Gate bits
 	Mediated bool
+	Busy     bool // has outstanding work at this moment
+	Held     bool // a caller waits at the gate at this moment
 }
 
 func (c *client) info() Info {
@@ -80,7 +82,9 @@ func (m *Manager) List() []Info {
 	defer m.mu.Unlock()
 	list := make([]Info, 0, len(m.clients)+len(m.evicted))
 	for _, c := range m.clients {
-		list = append(list, c.info())
+		info := c.info()
+		c.look(info.Devices)
+		list = append(list, info)
 	}
 	m.evicted = slices.DeleteFunc(m.evicted, func(i Info) bool { return time.Since(i.Left) > evictedFor })
 	for _, e := range m.evicted {
@@ -101,6 +105,16 @@ func compareIDs(a, b uint64) int {
 		return 1
 	default:
 		return 0
+	}
+}
+
+// look fills in what the client does at this moment. What is corrupt stays blank: the next sample
+// evicts its writer.
+func (c *client) look(devices []DeviceInfo) {
+	for i := range devices {
+		if now, err := c.segment.Device(devices[i].Slot); err == nil {
+			devices[i].Busy, devices[i].Held = now.BusyStreams > 0, now.HeldSince != 0
+		}
 	}
 }
 

@@ -130,12 +130,12 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		p.LaunchesPerSecond, p.Launches, p.UnnamedAddresses = rates.LaunchesPerSecond, rates.Launches, rates.Unnamed
 	}
 	for _, dev := range c.Devices {
-		d := &heddlev1.ClientDevice{Uuid: b.d.inventory.name(gpu.UUID(dev.UUID)), Gate: gateText(dev.Gate)}
+		d := &heddlev1.ClientDevice{Uuid: b.d.inventory.name(gpu.UUID(dev.UUID)), Gate: gateText(dev.Gate), Busy: dev.Busy, Held: dev.Held}
 		if r := &rates.Devices[dev.Slot]; known && r.Bound {
 			if r.BusyShare >= 0 {
 				d.BusyShare = &r.BusyShare
 			}
-			d.HeldShare, d.Busy, d.Held = r.HeldShare, r.Busy, r.Held
+			d.HeldShare = r.HeldShare
 			d.MemoryBytes, d.MemoryPeakBytes = r.MemoryBytes, r.MemoryPeak
 			d.Holds, d.Overruns = r.Holds, r.Overruns
 		}

@@ -130,8 +130,6 @@ func (s *sampler) fill(sample *clients.Sample, ticks uint64) {
 		r.Devices[i] = telemetry.DeviceReading{
 			Bound:       true,
 			Published:   sample.Publish[i],
-			Busy:        dev.BusyStreams > 0,
-			Held:        dev.HeldSince != 0,
 			BusyTime:    dev.BusySpan(ticks),
 			HeldTime:    dev.HeldSpan(ticks),
 			MemoryBytes: dev.MemoryBytes,

@@ -21,9 +21,7 @@ type Reading struct {
 // DeviceReading is one device slot of a Reading.
 type DeviceReading struct {
 	Bound       bool
-	Published   bool // the busy words are kept true
-	Busy        bool
-	Held        bool
+	Published   bool          // the busy words are kept true
 	BusyTime    time.Duration // counters, present spans included
 	HeldTime    time.Duration
 	MemoryBytes uint64
