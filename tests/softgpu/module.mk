@@ -82,15 +82,21 @@ $(BUILD)/softgpu/bin/softgpu: $(SOFTGPU_TOOL) $(SOFTGPU_CORE) $(SOFTGPU_DIR)/src
 	$(CC) $(SOFTGPU_CFLAGS) -o $@ $(SOFTGPU_TOOL) $(SOFTGPU_CORE) $(SOFTGPU_DIR)/src/since.c \
 		$(SOFTGPU_DIR)/gen/stubs.c $(SOFTGPU_LIBS)
 
+comma := ,
+
 # ---- tests: against the library, and with the driver's sources inside under the sanitizers.
 SOFTGPU_TESTS := $(patsubst $(SOFTGPU_DIR)/test/%.c,%,$(wildcard $(SOFTGPU_DIR)/test/test_*.c))
+# These take the cost profile as an argument. The others fork or need simulated time.
+SOFTGPU_THREADED := test_capture test_threads
 SOFTGPU_TEST_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -I$(SOFTGPU_DIR)/include \
 	-I$(SOFTGPU_DIR)/src -I$(SOFTGPU_DIR)/tool -I$(SOFTGPU_DIR)/test
 
 .PHONY: test-softgpu
 test-softgpu: softgpu $(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/plain/%) \
-		$(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/asan/%) ## tests of the software GPU
+		$(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/asan/%) \
+		$(SOFTGPU_THREADED:%=$(BUILD)/test/softgpu/tsan/%) ## tests of the software GPU
 	@set -e; for t in $(filter $(BUILD)/test/softgpu/%,$^); do BUILD=$(BUILD) $$t; done
+	@set -e; for t in $(SOFTGPU_THREADED); do $(BUILD)/test/softgpu/asan/$$t null; done
 	@BUILD=$(BUILD) $(SOFTGPU_DIR)/test/exports.sh
 
 $(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
@@ -99,17 +105,20 @@ $(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
 	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_DIR)/tool/replay.c $(SOFTGPU_CORE) -L$(BUILD)/softgpu -lcuda \
 		-Wl,-rpath,$(abspath $(BUILD)/softgpu) $(SOFTGPU_LIBS)
 
-SOFTGPU_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-$(BUILD)/test/softgpu/obj-asan/%.o: $(SOFTGPU_DIR)/%.c $(SOFTGPU_HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(SOFTGPU_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -c -o $@ $<
+# Sanitizers need the driver's sources inside the program. $(1): folder, $(2): flags.
+define softgpu_sanitized
+$(BUILD)/test/softgpu/obj-$(1)/%.o: $(SOFTGPU_DIR)/%.c $(SOFTGPU_HEADERS)
+	@mkdir -p $$(@D)
+	$$(CC) $$(SOFTGPU_CFLAGS) -O1 $(2) -fno-omit-frame-pointer -c -o $$@ $$<
 
-SOFTGPU_ASAN_OBJ = $(patsubst $(SOFTGPU_DIR)/%.c,$(BUILD)/test/softgpu/obj-asan/%.o,$(SOFTGPU_CORE) $(SOFTGPU_DRIVER))
-$(BUILD)/test/softgpu/asan/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_ASAN_OBJ) \
-		$(wildcard $(SOFTGPU_DIR)/test/*.h)
-	@mkdir -p $(@D)
-	$(CC) $(SOFTGPU_TEST_CFLAGS) -O1 $(SOFTGPU_SANITIZE) -rdynamic -o $@ $< $(SOFTGPU_DIR)/tool/replay.c \
-		$(SOFTGPU_ASAN_OBJ) \
-		$(SOFTGPU_LIBS)
+SOFTGPU_OBJ_$(1) := $(patsubst $(SOFTGPU_DIR)/%.c,$(BUILD)/test/softgpu/obj-$(1)/%.o,$(SOFTGPU_CORE) $(SOFTGPU_DRIVER))
+$(BUILD)/test/softgpu/$(1)/%: $(SOFTGPU_DIR)/test/%.c $$(SOFTGPU_OBJ_$(1)) \
+		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(SOFTGPU_DIR)/tool/replay.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(SOFTGPU_TEST_CFLAGS) -O1 $(2) -rdynamic -o $$@ $$< $(SOFTGPU_DIR)/tool/replay.c \
+		$$(SOFTGPU_OBJ_$(1)) $$(SOFTGPU_LIBS)
 
-.SECONDARY: $(SOFTGPU_ASAN_OBJ)
+.SECONDARY: $$(SOFTGPU_OBJ_$(1))
+endef
+$(eval $(call softgpu_sanitized,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=all))
+$(eval $(call softgpu_sanitized,tsan,-fsanitize=thread))

@@ -263,8 +263,10 @@ struct sg_driver {
     bool stopping;
 };
 
-extern struct sg_driver sg;
-extern __thread struct sg_thread sg_self __attribute__((tls_model("initial-exec")));
+/* Hidden: reached without a table, also from other files. */
+extern struct sg_driver sg __attribute__((visibility("hidden")));
+extern __thread struct sg_thread sg_self
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* ---- entry (enter.c) */
 CUresult sg_enter(const char *entry);
