@@ -23,6 +23,10 @@ type Info struct {
 	Attached time.Time
 	Devices  []DeviceInfo
 	Evicted  string // why, empty = attached
+
+	// What it published until this moment.
+	Launches uint64
+	Unnamed  uint64 // driver addresses that had no exported name
 	Left     time.Time
 }
 
@@ -32,8 +36,14 @@ type DeviceInfo struct {
 	UUID     wire.UUID
 	Gate     uint32 // abi.Gate bits
 	Mediated bool
-	Busy     bool // has outstanding work at this moment
-	Held     bool // a caller waits at the gate at this moment
+
+	// What the client published until this moment.
+	Busy        bool // has outstanding work
+	Held        bool // a caller waits at the gate
+	MemoryBytes uint64
+	MemoryPeak  uint64
+	Holds       uint64
+	Overruns    uint64
 }
 
 func (c *client) info() Info {
@@ -83,7 +93,7 @@ func (m *Manager) List() []Info {
 	list := make([]Info, 0, len(m.clients)+len(m.evicted))
 	for _, c := range m.clients {
 		info := c.info()
-		c.look(info.Devices)
+		c.look(&info)
 		list = append(list, info)
 	}
 	m.evicted = slices.DeleteFunc(m.evicted, func(i Info) bool { return time.Since(i.Left) > evictedFor })
@@ -110,11 +120,19 @@ func compareIDs(a, b uint64) int {
 
 // look fills in what the client does at this moment. What is corrupt stays blank: the next sample
 // evicts its writer.
-func (c *client) look(devices []DeviceInfo) {
-	for i := range devices {
-		if now, err := c.segment.Device(devices[i].Slot); err == nil {
-			devices[i].Busy, devices[i].Held = now.BusyStreams > 0, now.HeldSince != 0
+func (c *client) look(info *Info) {
+	if p, err := c.segment.Process(); err == nil {
+		info.Launches, info.Unnamed = p.Launches, p.UnnamedAddresses
+	}
+	for i := range info.Devices {
+		d := &info.Devices[i]
+		now, err := c.segment.Device(d.Slot)
+		if err != nil {
+			continue
 		}
+		d.Busy, d.Held = now.BusyStreams > 0, now.HeldSince != 0
+		d.MemoryBytes, d.MemoryPeak = now.MemoryBytes, now.MemoryPeakBytes
+		d.Holds, d.Overruns = now.Holds, now.Overruns
 	}
 }
 
@@ -151,7 +169,9 @@ func (m *Manager) SetClient(id uint64, o Override) (Info, error) {
 		c.grant.Override.Weight = o.Weight
 	}
 	m.changed(c)
-	return c.info(), nil
+	info := c.info()
+	c.look(&info)
+	return info, nil
 }
 
 // SetTenant changes what the clients of a tenant are granted, and returns how

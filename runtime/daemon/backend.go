@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/gpu"
 	"github.com/heddle-project/heddle/runtime/store"
+	"github.com/heddle-project/heddle/runtime/telemetry"
 )
 
 // backend answers the API from what the daemon holds.
@@ -118,6 +119,8 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		Reason:            c.Evicted,
 		Attached:          timestamppb.New(c.Attached),
 		InterposerVersion: c.Build,
+		Launches:          c.Launches,
+		UnnamedAddresses:  c.Unnamed,
 	}
 	switch {
 	case c.Evicted != "":
@@ -125,21 +128,31 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 	case len(c.Devices) == 0:
 		p.State = heddlev1.ClientState_CLIENT_STATE_WAITING
 	}
-	rates, known := b.d.rater.Of(c.ID)
-	if known {
-		p.LaunchesPerSecond, p.Launches, p.UnnamedAddresses = rates.LaunchesPerSecond, rates.Launches, rates.Unnamed
+	// Counters are of this moment, shares and rates of the last interval.
+	rates, _ := b.d.rater.Of(c.ID)
+	p.LaunchesPerSecond = rates.LaunchesPerSecond
+	for i := range c.Devices {
+		p.Devices = append(p.Devices, b.protoClientDevice(&c.Devices[i], &rates))
 	}
-	for _, dev := range c.Devices {
-		d := &heddlev1.ClientDevice{Uuid: b.d.inventory.name(gpu.UUID(dev.UUID)), Gate: gateText(dev.Gate), Busy: dev.Busy, Held: dev.Held}
-		if r := &rates.Devices[dev.Slot]; known && r.Bound {
-			if r.BusyShare >= 0 {
-				d.BusyShare = &r.BusyShare
-			}
-			d.HeldShare = r.HeldShare
-			d.MemoryBytes, d.MemoryPeakBytes = r.MemoryBytes, r.MemoryPeak
-			d.Holds, d.Overruns = r.Holds, r.Overruns
+	return p
+}
+
+func (b *backend) protoClientDevice(dev *clients.DeviceInfo, rates *telemetry.Rates) *heddlev1.ClientDevice {
+	p := &heddlev1.ClientDevice{
+		Uuid:            b.d.inventory.name(gpu.UUID(dev.UUID)),
+		Gate:            gateText(dev.Gate),
+		Busy:            dev.Busy,
+		Held:            dev.Held,
+		MemoryBytes:     dev.MemoryBytes,
+		MemoryPeakBytes: dev.MemoryPeak,
+		Holds:           dev.Holds,
+		Overruns:        dev.Overruns,
+	}
+	if r := &rates.Devices[dev.Slot]; r.Bound {
+		p.HeldShare = r.HeldShare
+		if r.BusyShare >= 0 {
+			p.BusyShare = &r.BusyShare
 		}
-		p.Devices = append(p.Devices, d)
 	}
 	return p
 }
