@@ -141,6 +141,19 @@ func TestDemoScreenKeepsItsShape(t *testing.T) {
 	}
 }
 
+func TestDemoWarnsOfABusyMachine(t *testing.T) {
+	for loadavg, busy := range map[string]bool{
+		"0.35 1.20 2.00 1/200 999\n": false,
+		"1.00 0.10 0.10 1/200 999\n": true,
+		"5.31 4.00 3.00 9/200 999\n": true,
+		"nonsense":                   false,
+	} {
+		if got := demoLoadWarning(loadavg, 2); (got != "") != busy {
+			t.Errorf("load %q on 2 processors: %q", loadavg, got)
+		}
+	}
+}
+
 func TestDemoFolderHasRoomForASocket(t *testing.T) {
 	for _, temp := range []string{"", t.TempDir(), "/tmp/" + strings.Repeat("x", 120)} {
 		dir, err := makeDemoFolder(temp)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +48,22 @@ func (v *demoView) begin(o *demoOptions) {
 		device = "the software GPU (" + o.model + ")"
 	}
 	fmt.Fprintf(v.out, "Four runs of %s on %s.\n", o.duration, device)
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if warning := demoLoadWarning(string(text), runtime.NumCPU()); warning != "" {
+			fmt.Fprintln(v.out, v.colors.paint(toneWarn, warning))
+		}
+	}
+}
+
+// demoLoadWarning says that others use the processors; empty if they do not. A service that waits
+// for a processor is late, whoever shares the GPU.
+func demoLoadWarning(loadavg string, processors int) string {
+	var load float64
+	if _, err := fmt.Sscan(loadavg, &load); err != nil || load < float64(processors)/2 {
+		return ""
+	}
+	return fmt.Sprintf("This machine is busy with other things (load %.1f on %s): latencies will show that too.",
+		load, plural(processors, "processor"))
 }
 
 func (v *demoView) end() {
