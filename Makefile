@@ -88,7 +88,7 @@ test-c: $(REPORT) ## C tests: plain, sanitizers, clang, musl, arm64 under qemu-u
 
 .PHONY: integration
 integration: build test-client $(REPORT) ## heddled, real processes, interposer and software GPU together; 50 kills
-	@$(REPORT) go "integration" -race -p 1 -timeout 15m ./tests/integration/... ./tests/crash/... ./tests/crash/...
+	@$(REPORT) go "integration" -race -p 1 -timeout 15m ./tests/integration/... ./tests/crash/...
 
 .PHONY: crash
 crash: build test-client $(REPORT) ## 1,000 kills at random points, and failpoints: who was hurt, what was left behind
