@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "user_object.h"
 
 struct sg_exec {
     uint32_t magic;
@@ -129,7 +130,9 @@ SG_API(cuGraphDestroy, (CUgraph g)) {
     }
     sg_tips_clear(&g->nodes);
     g->magic = SG_DEAD;
+    struct sg_held *left = sg_user_leave(g);
     sg_unlock();
+    sg_user_drop(left);
     return CUDA_SUCCESS;
 }
 
@@ -188,6 +191,7 @@ SG_API(cuGraphClone, (CUgraph * out, CUgraph g)) {
             }
         }
     }
+    ok = ok && sg_user_copy(g, c);
     sg_unlock();
     *out = c;
     return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -262,12 +266,18 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, uint64_t flags) {
     e->flags = flags;
     e->works = calloc((size_t)g->nodes.count + 1, sizeof(struct sg_work *));
     CUresult rc = e->works == NULL ? CUDA_ERROR_OUT_OF_MEMORY : order(e, g);
+    if (rc == CUDA_SUCCESS && !sg_user_copy(g, e)) {
+        rc = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct sg_held *left = NULL;
     if (rc == CUDA_SUCCESS) {
         *out = e;
     } else {
         destroy_exec(e);
+        left = sg_user_leave(e);
     }
     sg_unlock();
+    sg_user_drop(left);
     return rc;
 }
 
@@ -322,7 +332,9 @@ SG_API(cuGraphExecDestroy, (CUgraphExec e)) {
     }
     sg_lock();
     destroy_exec(e);
+    struct sg_held *left = sg_user_leave(e);
     sg_unlock();
+    sg_user_drop(left);
     return CUDA_SUCCESS;
 }
 
