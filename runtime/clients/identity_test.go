@@ -1,8 +1,10 @@
 package clients
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,6 +111,29 @@ func TestOwnTimeNamespaceIsNotForeign(t *testing.T) {
 	}
 	if foreignTime(t.TempDir()) {
 		t.Error("a process that cannot be seen counts as foreign")
+	}
+}
+
+func TestAnotherTimeNamespaceIsForeign(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "unshare", "--time", "--monotonic", "1000", "sh", "-c", "echo $$; exec sleep 60")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no unshare: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Skipf("this user may not make time namespaces: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) }) // unshare may have forked
+	if !foreignTime("/proc/" + strconv.Itoa(pid)) {
+		t.Error("a process whose clock is shifted counts as one of ours")
 	}
 }
 
