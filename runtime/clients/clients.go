@@ -117,9 +117,10 @@ type Options struct {
 type Manager struct {
 	opt Options
 
-	kick    chan struct{} // a device is dirty
-	reaper  *reaper
-	workers sync.WaitGroup
+	kick     chan struct{} // a device is dirty
+	mediated chan struct{} // there is somebody to mediate for
+	reaper   *reaper
+	workers  sync.WaitGroup
 
 	refusing atomic.Int32 // refusals under way
 	totals   struct{ attached, refused, evicted atomic.Uint64 }
@@ -137,12 +138,13 @@ type Manager struct {
 // New returns a Manager that accepts nobody yet.
 func New(opt Options) *Manager {
 	return &Manager{
-		opt:     opt,
-		kick:    make(chan struct{}, 1),
-		clients: map[uint64]*client{},
-		conns:   map[*wire.Conn]struct{}{},
-		perUser: map[int]int{},
-		devices: map[wire.UUID]*device{},
+		opt:      opt,
+		kick:     make(chan struct{}, 1),
+		mediated: make(chan struct{}, 1),
+		clients:  map[uint64]*client{},
+		conns:    map[*wire.Conn]struct{}{},
+		perUser:  map[int]int{},
+		devices:  map[wire.UUID]*device{},
 	}
 }
 

@@ -200,6 +200,10 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 		v.Yields, v.CoRun = shm.Peers{}, shm.Peers{}
 		v.Gate &^= abi.GateYield
 		m.mediate(b, &v)
+		select {
+		case m.mediated <- struct{}{}:
+		default: // the loop has been told already
+		}
 	} else {
 		b.closed, b.heldSince = false, 0
 	}

@@ -18,37 +18,41 @@ const (
 	// The first work after a long pause can meet that much of a lower class.
 	mediateCalm = 5 * time.Millisecond
 	calmAfter   = 100 * time.Millisecond
-	// mediateNobody is the pace while there is nobody to mediate for.
-	mediateNobody = 50 * time.Millisecond
 )
 
 // mediateLoop opens and closes the gates of clients that see no peers. It
-// costs nothing but a look at a list when there are none.
+// sleeps while there are none.
 func (m *Manager) mediateLoop(ctx context.Context) {
-	timer := time.NewTimer(mediateNobody)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-m.mediated:
 		case <-timer.C:
 		}
-		timer.Reset(m.mediateAll())
+		if pace := m.mediateAll(); pace > 0 {
+			timer.Reset(pace)
+		}
 	}
 }
 
-// mediateAll looks at every mediated binding, and tells when to look again.
+// mediateAll looks at every mediated binding, and tells when to look again; 0 =
+// there is nobody to mediate for.
 func (m *Manager) mediateAll() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	pace := mediateNobody
+	pace := time.Duration(0)
 	for _, d := range m.devices {
 		for _, b := range slices.Clone(d.bindings) {
 			if !b.mediated || len(b.watched) == 0 || b.client.gone {
 				continue
 			}
 			v := b.verdict
-			pace = min(pace, m.mediate(b, &v))
+			if next := m.mediate(b, &v); pace == 0 || next < pace {
+				pace = next
+			}
 			m.publish(b, &v)
 		}
 	}
