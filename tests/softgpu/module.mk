@@ -102,7 +102,8 @@ test-softgpu: softgpu $(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/plain/%) \
 $(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
 		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(BUILD)/softgpu/libcuda.so $(SOFTGPU_CORE)
 	@mkdir -p $(@D)
-	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_DIR)/tool/replay.c $(SOFTGPU_CORE) -L$(BUILD)/softgpu -lcuda \
+	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_DIR)/tool/replay.c $(SOFTGPU_CORE) \
+		$(SOFTGPU_DIR)/src/since.c -L$(BUILD)/softgpu -lcuda \
 		-Wl,-rpath,$(abspath $(BUILD)/softgpu) $(SOFTGPU_LIBS)
 
 # Sanitizers need the driver's sources inside the program. $(1): folder, $(2): flags.

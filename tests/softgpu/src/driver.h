@@ -393,6 +393,13 @@ struct sg_graph {
 };
 
 struct sg_graph *sg_graph_new(void);
+/* With its locking; takes w over. */
+CUresult sg_graph_add(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_t count, int type,
+                      struct sg_work *w);
+/* A kernel's work from a node's parameters. */
+CUresult sg_kernel_work(const CUDA_KERNEL_NODE_PARAMS *p, CUfunction h, struct sg_work **out);
+/* A copy's work from the structure; NULL if it describes none. */
+struct sg_work *sg_copy_work(const CUDA_MEMCPY3D *c);
 struct sg_node_s *sg_node_add(struct sg_graph *g, int type, struct sg_work *w,
                               struct sg_node_s *const *needs, size_t count);
 bool sg_tips_add(struct sg_tips *t, struct sg_node_s *n);

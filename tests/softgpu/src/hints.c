@@ -132,3 +132,30 @@ SG_TWO_FORMS(cuStreamGetAttribute, _ptsz, (CUstream h, int attribute, void *valu
     }
     return CUDA_SUCCESS;
 }
+
+/* No graph here owns memory. */
+SG_API(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *value)) {
+    SG_ENTER();
+    if (!sg_device_ok(device)) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    if (value == NULL || attribute < 0 || attribute > 3) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    memset(value, 0, sizeof(uint64_t));
+    return CUDA_SUCCESS;
+}
+
+SG_API(cuDeviceGraphMemTrim, (CUdevice device)) {
+    SG_ENTER();
+    return sg_device_ok(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SG_TWO_FORMS(cuStreamCopyAttributes, _ptsz, (CUstream to, CUstream from), (to, from),
+             (SG_PER_THREAD(to), SG_PER_THREAD(from))) {
+    SG_ENTER_CTX(ctx);
+    sg_lock();
+    bool known = sg_stream_get(ctx, to) != NULL && sg_stream_get(ctx, from) != NULL;
+    sg_unlock();
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}

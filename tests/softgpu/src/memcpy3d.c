@@ -95,14 +95,42 @@ SG_TWO_FORMS(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *c, CUstream h), (c
     return copy2d(ctx, h, c, true);
 }
 
+static void sides_of(const CUDA_MEMCPY3D *c, struct side *to, struct side *from) {
+    *to = (struct side){c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes,
+                        c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight};
+    *from = (struct side){c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes,
+                          c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight};
+}
+
+struct sg_work *sg_copy_work(const CUDA_MEMCPY3D *c) {
+    struct side to;
+    struct side from;
+    struct sg_work *w = sg_work_new(SG_WORK_COPY);
+    if (w == NULL) {
+        return NULL;
+    }
+    sides_of(c, &to, &from);
+    if (c->Height == 0 || c->Depth == 0 || !resolve(&to, c->WidthInBytes, &w->copy.to) ||
+        !resolve(&from, c->WidthInBytes, &w->copy.from)) {
+        sg_work_free(w);
+        return NULL;
+    }
+    w->copy.width = c->WidthInBytes;
+    w->copy.height = c->Height;
+    w->copy.depth = c->Depth;
+    w->copy.queue = to.type == from.type              ? SOFTGPU_QUEUE_D2D
+                    : from.type == CU_MEMORYTYPE_HOST ? SOFTGPU_QUEUE_H2D
+                                                      : SOFTGPU_QUEUE_D2H;
+    return w;
+}
+
 static CUresult copy3d(struct sg_ctx *ctx, CUstream h, const CUDA_MEMCPY3D *c, bool async) {
     if (c == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    struct side to = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes,
-                      c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight};
-    struct side from = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes,
-                        c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight};
+    struct side to;
+    struct side from;
+    sides_of(c, &to, &from);
     return copy(ctx, h, &to, &from, c->WidthInBytes, c->Height, c->Depth, async);
 }
 
@@ -120,6 +148,36 @@ SG_TWO_FORMS(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *c, CUstream h), (c
              (c, SG_PER_THREAD(h))) {
     SG_ENTER_CTX(ctx);
     return copy3d(ctx, h, c, true);
+}
+
+/* Between contexts; the memory is the process's own all the same. */
+static CUresult copy3d_peer(struct sg_ctx *ctx, CUstream h, const CUDA_MEMCPY3D_PEER *c,
+                            bool async) {
+    if (c == NULL || (c->srcContext != NULL && !sg_ctx_valid(c->srcContext)) ||
+        (c->dstContext != NULL && !sg_ctx_valid(c->dstContext))) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct side to = {c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes,
+                      c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight};
+    struct side from = {c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes,
+                        c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight};
+    return copy(ctx, h, &to, &from, c->WidthInBytes, c->Height, c->Depth, async);
+}
+
+SG_API(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *c)) {
+    SG_ENTER_CTX(ctx);
+    return copy3d_peer(ctx, NULL, c, false);
+}
+
+SG_API(cuMemcpy3DPeer_ptds, (const CUDA_MEMCPY3D_PEER *c)) {
+    SG_ENTER_CTX(ctx);
+    return copy3d_peer(ctx, CU_STREAM_PER_THREAD, c, false);
+}
+
+SG_TWO_FORMS(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER *c, CUstream h), (c, h),
+             (c, SG_PER_THREAD(h))) {
+    SG_ENTER_CTX(ctx);
+    return copy3d_peer(ctx, h, c, true);
 }
 
 /* Row-less copies between an array and memory; `offset` is in bytes of the array's first row. */

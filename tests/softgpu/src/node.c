@@ -6,8 +6,8 @@
 
 enum { NODE_KERNEL = 0, NODE_MEMCPY = 1, NODE_MEMSET = 2, NODE_HOST = 3, NODE_EMPTY = 5 };
 
-static CUresult add(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_t count, int type,
-                    struct sg_work *w) {
+CUresult sg_graph_add(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_t count, int type,
+                      struct sg_work *w) {
     if (out == NULL || g == NULL || g->magic != SG_GRAPH || (count != 0 && needs == NULL)) {
         if (w != NULL) {
             sg_work_free(w);
@@ -23,10 +23,10 @@ static CUresult add(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_
 SG_API(cuGraphAddEmptyNode,
        (CUgraphNode * out, CUgraph g, const CUgraphNode *needs, size_t count)) {
     SG_ENTER();
-    return add(out, g, needs, count, NODE_EMPTY, NULL);
+    return sg_graph_add(out, g, needs, count, NODE_EMPTY, NULL);
 }
 
-static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS *p, CUfunction h, struct sg_work **out) {
+CUresult sg_kernel_work(const CUDA_KERNEL_NODE_PARAMS *p, CUfunction h, struct sg_work **out) {
     struct sg_function *f;
     CUresult rc = sg_function_of(h, &f);
     if (rc != CUDA_SUCCESS) {
@@ -60,9 +60,9 @@ static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS *p, CUfunction h, stru
 static CUresult add_kernel(CUgraphNode *out, CUgraph g, const CUgraphNode *needs, size_t count,
                            const CUDA_KERNEL_NODE_PARAMS *p, CUfunction f) {
     struct sg_work *w;
-    CUresult rc = kernel_work(p, f, &w);
+    CUresult rc = sg_kernel_work(p, f, &w);
     if (rc == CUDA_SUCCESS) {
-        rc = add(out, g, needs, count, NODE_KERNEL, w);
+        rc = sg_graph_add(out, g, needs, count, NODE_KERNEL, w);
     }
     if (rc == CUDA_SUCCESS) {
         (*out)->function = f;
@@ -141,7 +141,7 @@ SG_API(cuGraphAddMemsetNode, (CUgraphNode * out, CUgraph g, const CUgraphNode *n
     w->set.height = p->height;
     w->set.value = p->value;
     w->set.size = p->elementSize;
-    return add(out, g, needs, count, NODE_MEMSET, w);
+    return sg_graph_add(out, g, needs, count, NODE_MEMSET, w);
 }
 
 SG_API(cuGraphAddHostNode, (CUgraphNode * out, CUgraph g, const CUgraphNode *needs, size_t count,
@@ -156,7 +156,7 @@ SG_API(cuGraphAddHostNode, (CUgraphNode * out, CUgraph g, const CUgraphNode *nee
     }
     w->host.fn = p->fn;
     w->host.user = p->userData;
-    return add(out, g, needs, count, NODE_HOST, w);
+    return sg_graph_add(out, g, needs, count, NODE_HOST, w);
 }
 
 SG_API(cuGraphNodeGetType, (CUgraphNode n, int *type)) {

@@ -259,7 +259,13 @@ static void each(struct sg_module *m, const char *text, const char *word,
                  void (*read)(struct sg_module *, const char *)) {
     size_t len = strlen(word);
     for (const char *p = strstr(text, word); p != NULL; p = strstr(p + len, word)) {
-        if (strchr(" \t\r\n", p[len]) != NULL && (p == text || strchr(" \t\r\n", p[-1]) != NULL)) {
+        const char *before = p;
+        while (before > text && strchr(" \t\r\n", before[-1]) != NULL) {
+            before--;
+        }
+        /* Behind .ptr the word tells where a parameter points, and declares nothing. */
+        bool of_pointer = before - text >= 4 && strncmp(before - 4, ".ptr", 4) == 0;
+        if (strchr(" \t\r\n", p[len]) != NULL && (p == text || before < p) && !of_pointer) {
             read(m, p + len);
         }
     }
