@@ -196,7 +196,11 @@ func summarize(w io.Writer, parts []Part) error {
 			failed++
 		}
 		took := (time.Duration(p.Seconds * float64(time.Second))).Round(time.Second / 10)
-		fmt.Fprintf(w, "%-28s %-6s %7d %7d %7d %9s\n", p.Name, verdict, p.Passed, p.Failed, len(p.Skips), took)
+		passed := strconv.Itoa(p.Passed)
+		if p.Passed+p.Failed == 0 {
+			passed = "-" // programs that say nothing when all is well
+		}
+		fmt.Fprintf(w, "%-28s %-6s %7s %7d %7d %9s\n", p.Name, verdict, passed, p.Failed, len(p.Skips), took)
 		for _, s := range p.Skips {
 			byReason[s.Reason] = append(byReason[s.Reason], s.Test)
 		}
