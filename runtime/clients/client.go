@@ -99,8 +99,7 @@ func (m *Manager) serve(ctx context.Context, conn *wire.Conn) {
 		defer close(done)
 		c.out.run()
 	}()
-	err = m.converse(conn, c)
-	m.detach(c, err)
+	m.detach(c, excuse(c, m.converse(conn, c)))
 	<-done
 	c.keep.release()
 }
@@ -296,6 +295,18 @@ func (m *Manager) converse(conn *wire.Conn, c *client) error {
 		}
 	}
 }
+
+// excuse takes half a message for what it is if its sender was killed in the
+// middle of it. The OS kernel closes a dying process's sockets a moment before
+// its pidfd says that it is dead.
+func excuse(c *client, err error) error {
+	if errors.Is(err, errdefs.ErrCorrupt) && c.pidfd != nil && exited(int32(c.pidfd.Fd()), dyingMilliseconds) {
+		return errDied
+	}
+	return err
+}
+
+const dyingMilliseconds = 10
 
 // errDied says that a client's process is gone.
 var errDied = errors.New("process died")

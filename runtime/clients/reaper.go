@@ -98,17 +98,18 @@ func (r *reaper) take(fd int32) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	dead, ok := r.watch[fd]
-	if !ok || !exited(fd) {
+	if !ok || !exited(fd, 0) {
 		return nil
 	}
 	delete(r.watch, fd)
 	return dead
 }
 
-// exited reports whether the process of a pidfd has ended, as a zombie too.
-func exited(fd int32) bool {
+// exited reports whether the process of a pidfd has ended, as a zombie too, or
+// does so within some milliseconds.
+func exited(fd int32, milliseconds int) bool {
 	poll := []unix.PollFd{{Fd: fd, Events: unix.POLLIN}}
-	n, err := unix.Poll(poll, 0)
+	n, err := unix.Poll(poll, milliseconds)
 	return err == nil && n == 1 && poll[0].Revents&unix.POLLIN != 0
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-project/heddle/runtime/abi"
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 	"github.com/heddle-project/heddle/runtime/clients"
+	"github.com/heddle-project/heddle/runtime/config"
 	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/gpu"
 	"github.com/heddle-project/heddle/runtime/store"
@@ -201,14 +202,11 @@ func overrideOf(priority, weight *uint32) (store.Override, error) {
 	if p := priority; p != nil && *p >= abi.ClassesMax {
 		return o, errdefs.Errorf(errdefs.Invalid, "priority %d is not between 0 and %d", *p, abi.ClassesMax-1)
 	}
-	if w := weight; w != nil && (*w < 1 || *w > weightMax) {
-		return o, errdefs.Errorf(errdefs.Invalid, "weight %d is not between 1 and %d", *w, weightMax)
+	if w := weight; w != nil && (*w < 1 || *w > config.WeightMax) {
+		return o, errdefs.Errorf(errdefs.Invalid, "weight %d is not between 1 and %d", *w, config.WeightMax)
 	}
 	return o, nil
 }
-
-// weightMax is the contract's bound.
-const weightMax = 10000
 
 // target finds the id of the client that a request means.
 func (b *backend) target(req *heddlev1.SetClientRequest) (uint64, error) {
