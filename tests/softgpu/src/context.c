@@ -15,6 +15,26 @@ int sg_ctx_device(const struct sg_ctx *ctx) {
     return ctx->device;
 }
 
+enum { MODE_PROHIBITED = 2, MODE_EXCLUSIVE_PROCESS = 3 };
+
+/* The device's compute mode, as NVML sets it. Under MPS all clients are one process to it. */
+static bool is_allowed(uint32_t unit) {
+    const struct softgpu_state *st = sg.node.st;
+    uint32_t mode = st->devices[st->units[unit].device].compute_mode;
+    bool shared = (st->procs[sg.proc].flags & SOFTGPU_PROC_MPS) != 0;
+    if (mode != MODE_EXCLUSIVE_PROCESS) {
+        return mode != MODE_PROHIBITED;
+    }
+    for (uint32_t i = 0; i < st->header.context_high; i++) {
+        const struct softgpu_context *c = &st->contexts[i];
+        if (c->state == SOFTGPU_SLOT_USED && c->unit == unit && c->proc != sg.proc &&
+            !(shared && (c->flags & SOFTGPU_CONTEXT_MPS))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static uint32_t slot_take(struct sg_ctx *ctx) {
     struct softgpu_state *st = sg.node.st;
     struct softgpu_proc *p = &st->procs[sg.proc];
@@ -75,12 +95,17 @@ struct sg_ctx *sg_ctx_make(int device, unsigned flags, unsigned version, CUresul
         return NULL;
     }
     sg_state_lock(&sg.node);
-    ctx->slot = slot_take(ctx);
+    bool allowed = is_allowed(ctx->unit);
+    if (!allowed) {
+        sg_reap(&sg.node, sg.proc, true); /* before saying no: the dead need none */
+        allowed = is_allowed(ctx->unit);
+    }
+    ctx->slot = allowed ? slot_take(ctx) : SOFTGPU_NONE;
     sg_state_unlock(&sg.node);
     if (ctx->slot == SOFTGPU_NONE) {
         sg_discharge(ctx->unit, SG_CONTEXT_BYTES);
         ctx->magic = SG_DEAD;
-        *rc = CUDA_ERROR_OUT_OF_MEMORY;
+        *rc = allowed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_DEVICE_UNAVAILABLE;
         return NULL;
     }
     ctx->next = sg.contexts;

@@ -75,6 +75,9 @@ CUresult sg_enter(const char *entry) {
     if (__builtin_expect(!__atomic_load_n(&sg.initialised, __ATOMIC_ACQUIRE), 0)) {
         return CUDA_ERROR_NOT_INITIALIZED;
     }
+    if (__builtin_expect(sg_self.in_callback, 0)) {
+        return CUDA_ERROR_NOT_PERMITTED; /* host functions may not call the driver */
+    }
     return sg_fault(entry);
 }
 
@@ -83,6 +86,10 @@ struct sg_ctx *sg_current(void) {
 }
 
 CUresult sg_ctx_error(const struct sg_ctx *ctx) {
+    const struct softgpu_state *st = sg.node.st;
+    if (__atomic_load_n(&st->devices[st->units[ctx->unit].device].lost, __ATOMIC_RELAXED) != 0) {
+        return CUDA_ERROR_UNKNOWN; /* as after a device has fallen off the bus */
+    }
     return (CUresult)__atomic_load_n(&sg.node.st->contexts[ctx->slot].error, __ATOMIC_RELAXED);
 }
 

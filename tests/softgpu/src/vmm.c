@@ -268,8 +268,8 @@ SG_API(cuMemUnmap, (CUdeviceptr at, size_t size)) {
         }
         struct physical *ph = find(b->handle);
         size_t step = b->size;
-        mmap((void *)p, step, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-             -1, 0);
+        (void)mmap((void *)p, step, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         sg_block_remove(b);
         rejoin(p, step);
         if (ph != NULL) {

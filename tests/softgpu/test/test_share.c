@@ -270,6 +270,44 @@ static void two_processes_race_for_the_last_byte(void) {
     waitpid(b, NULL, 0);
 }
 
+static void keep_a_context(void) {
+    begin();
+    say(to_parent[1]);
+    hear(to_child[0]);
+    _exit(check_failures);
+}
+
+static void be_refused(void) {
+    CUcontext ctx;
+    OK(cuInit(0));
+    CHECK_EQ(cuCtxCreate_v2(&ctx, 0, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    _exit(check_failures);
+}
+
+static void set_compute_mode(uint32_t mode) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    node.st->devices[0].compute_mode = mode;
+    sg_state_close(&node);
+}
+
+static void an_exclusive_device_takes_one_process(void) {
+    OK(pipe(to_parent));
+    OK(pipe(to_child));
+    set_compute_mode(3);
+    pid_t pid = start(keep_a_context);
+    hear(to_parent[0]);
+    CHECK_EQ(status_of(be_refused), 0);
+    say(to_child[1]);
+    waitpid(pid, NULL, 0);
+    CHECK_EQ(status_of(use_it), 0);
+    set_compute_mode(0);
+    for (int i = 0; i < 2; i++) {
+        close(to_parent[i]);
+        close(to_child[i]);
+    }
+}
+
 int main(void) {
     check_node("A30", "real-like");
     /* The parent never calls the driver: its children each begin afresh. */
@@ -278,6 +316,7 @@ int main(void) {
     RUN("injected faults strike where they should", injected_faults_strike_where_they_should);
     RUN("a fatal fault hits all clients of the MPS server",
         a_fatal_fault_hits_all_clients_of_the_mps_server);
+    RUN("an exclusive device takes one process", an_exclusive_device_takes_one_process);
     RUN("two processes race for the last byte", two_processes_race_for_the_last_byte);
     return finish("test_share");
 }

@@ -110,6 +110,15 @@ static void show_json(const struct softgpu_state *st) {
     printf("}\n");
 }
 
+static void text_counters(const uint64_t *c) {
+    for (int i = 0; counter_names[i] != NULL; i++) {
+        if (c[i] != 0) {
+            printf("  %s %llu", counter_names[i], (unsigned long long)c[i]);
+        }
+    }
+    printf("\n");
+}
+
 static void show_text(const struct softgpu_state *st) {
     for (uint32_t d = 0; d < st->header.device_count; d++) {
         const struct softgpu_device *dev = &st->devices[d];
@@ -127,13 +136,10 @@ static void show_text(const struct softgpu_state *st) {
         uint64_t c[SOFTGPU_COUNTERS];
         counters_of(st, p, c);
         printf("pid %u %s", proc->pid, proc->name);
-        for (int i = 0; counter_names[i] != NULL; i++) {
-            if (c[i] != 0) {
-                printf("  %s %llu", counter_names[i], (unsigned long long)c[i]);
-            }
-        }
-        printf("\n");
+        text_counters(c);
     }
+    printf("gone");
+    text_counters(st->header.calls);
     for (int i = 0; i < SOFTGPU_MAX_FAULTS; i++) {
         const struct softgpu_fault *f = &st->faults[i];
         if (f->armed || f->hits) {
