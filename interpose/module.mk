@@ -18,7 +18,8 @@ INTERPOSE_CPPFLAGS := -D_GNU_SOURCE -DHEDDLE_BUILD='"$(HEDDLE_VERSION)"' -Iinter
 	-Iinterpose/src
 # A shared object that is loaded late may still use the loader's spare thread-local space.
 INTERPOSE_TLS ?= -ftls-model=initial-exec
-INTERPOSE_CFLAGS := $(CFLAGS_STRICT) -O2 -g -fPIC -fno-plt -fno-stack-protector $(INTERPOSE_TLS)
+# lto: the slow path of a launch is many small functions in many files.
+INTERPOSE_CFLAGS := $(CFLAGS_STRICT) -O2 -g -fPIC -fno-plt -fno-stack-protector -flto $(INTERPOSE_TLS)
 # nodelete: the helper thread runs in this library. now: no lazy binding in the launch path.
 INTERPOSE_LDFLAGS := -shared -Wl,-soname,libcuda.so.1 -Wl,--version-script=interpose/gen/libcuda.map \
 	-Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,-z,noexecstack -Wl,-Bsymbolic
@@ -51,12 +52,12 @@ $(BUILD)/obj/interpose-arm64/%.o: interpose/src/%.S $(INTERPOSE_GENERATED)
 
 $(INTERPOSE_LIB): $(call interpose_objects,interpose,x86_64)
 	@mkdir -p $(@D)
-	$(CC) $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
+	$(CC) -O2 -flto $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
 	mv $@.new $@
 
 $(INTERPOSE_LIB_ARM64): $(call interpose_objects,interpose-arm64,aarch64)
 	@mkdir -p $(@D)
-	$(CC_ARM64) $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
+	$(CC_ARM64) -O2 -flto $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
 	mv $@.new $@
 
 # ---- tests ----

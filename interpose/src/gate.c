@@ -153,12 +153,9 @@ static void end_hold(uint32_t device, const struct view *view) {
     }
 }
 
-void heddle_gate_pass(uint32_t device, uint32_t gate) {
+void heddle_gate_pass(uint32_t device) {
     struct view view;
 
-    if ((gate & ~(uint32_t)HEDDLE_GATE_PUBLISH) == 0) {
-        return; /* nothing bounds this client, others watch it */
-    }
     view.input.held_since_ns = 0;
     view.input.reserved = 0;
     decide(device, &view);

@@ -7,7 +7,7 @@
 /* The gate word of a device slot, as it counts now: without a daemon the fail mode is applied. */
 uint32_t heddle_gate_word(uint32_t device);
 
-/* Returns when the launch may go on. */
-void heddle_gate_pass(uint32_t device, uint32_t gate);
+/* Returns when the launch may go on. Not for a client that nothing bounds. */
+void heddle_gate_pass(uint32_t device);
 
 #endif /* HEDDLE_GATE_WAIT_H */

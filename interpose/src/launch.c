@@ -61,7 +61,9 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
     if (heddle_capture_open()) {
         launch->gate &= HEDDLE_GATE_PUBLISH; /* a process that captures is not held */
     }
-    heddle_gate_pass((uint32_t)launch->device, launch->gate);
+    if ((launch->gate & ~(uint32_t)HEDDLE_GATE_PUBLISH) != 0) {
+        heddle_gate_pass((uint32_t)launch->device);
+    }
     launch->stream = heddle_stream_obtain(stream, per_thread, (uint32_t)launch->device);
     if (launch->stream != NULL) {
         heddle_stream_dirty(launch->stream);

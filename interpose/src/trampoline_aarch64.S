@@ -25,9 +25,12 @@
     .endm
 
 /* The fast path of a launch; see trampoline_x86_64.S. x16 and x17 are free for such code. */
-    .macro gate index, name
+    .macro launch index, name
+    .globl \name
+    .type \name, %function
     .p2align 4
-.Lgate\index:
+\name:
+.Lexport\index:
     hint #34 /* bti c */
 #ifndef HEDDLE_NO_FAST_PATH
     mrs x16, tpidr_el0
@@ -46,12 +49,16 @@
     br x16
 1:
 #endif
-    b heddle_hook_\name
+    adrp x16, heddle_entry + 8 * \index
+    add x16, x16, :lo12:heddle_entry + 8 * \index
+    ldar x16, [x16]
+    br x16
+    .size \name, . - \name
     .endm
 
     .text
 #define HEDDLE_SYMBOL_PASS(index, name, base) export index, name
-#define HEDDLE_SYMBOL_GATE(index, name, base) export index, name
+#define HEDDLE_SYMBOL_GATE(index, name, base) launch index, name
 #define HEDDLE_SYMBOL_HOOK(index, name, base) export index, name
 #include "../gen/symbols.inc"
 #undef HEDDLE_SYMBOL_PASS
@@ -61,14 +68,6 @@
 #define HEDDLE_SYMBOL_PASS(index, name, base) lazy index
 #define HEDDLE_SYMBOL_GATE(index, name, base) lazy index
 #define HEDDLE_SYMBOL_HOOK(index, name, base) lazy index
-#include "../gen/symbols.inc"
-#undef HEDDLE_SYMBOL_PASS
-#undef HEDDLE_SYMBOL_GATE
-#undef HEDDLE_SYMBOL_HOOK
-
-#define HEDDLE_SYMBOL_PASS(index, name, base)
-#define HEDDLE_SYMBOL_GATE(index, name, base) gate index, name
-#define HEDDLE_SYMBOL_HOOK(index, name, base)
 #include "../gen/symbols.inc"
 #undef HEDDLE_SYMBOL_PASS
 #undef HEDDLE_SYMBOL_GATE
@@ -145,7 +144,7 @@ heddle_exports:
     .type heddle_hooks, %object
 heddle_hooks:
 #define HEDDLE_SYMBOL_PASS(index, name, base) .xword 0
-#define HEDDLE_SYMBOL_GATE(index, name, base) .xword .Lgate##index
+#define HEDDLE_SYMBOL_GATE(index, name, base) .xword heddle_hook_##name
 #define HEDDLE_SYMBOL_HOOK(index, name, base) .xword heddle_hook_##name
 #include "../gen/symbols.inc"
 #undef HEDDLE_SYMBOL_PASS

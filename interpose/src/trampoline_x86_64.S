@@ -9,7 +9,6 @@
     .p2align 4
 \name:
 .Lexport\index:
-    endbr64
     jmp *heddle_entry+8*\index(%rip)
     .size \name, . - \name
     .endm
@@ -17,38 +16,42 @@
     .macro lazy index
     .p2align 4
 .Llazy\index:
-    endbr64
     movl $\index, %r11d
     jmp .Lresolve
     .endm
 
 /*
- * The fast path of a launch: the process's gate word is zero and the thread has its counter. Written
- * here because a compiler copies the arguments on the stack onto themselves before such a jump. The
- * counter is the first member of heddle_thread; the word is where struct heddle_verdict_segment has
- * process.gate. launch.c asserts both.
+ * A launch looks first whether the process's gate word is zero and the thread has its counter; then
+ * it counts and jumps on. Written here because a compiler copies the arguments on the stack onto
+ * themselves before such a jump. A thread has a counter only after a hook gave it one, so before the
+ * tables are filled, and in a disabled interposer, this is the plain trampoline. The counter is the
+ * first member of heddle_thread; the word is where struct heddle_verdict_segment has process.gate.
+ * launch.c asserts both.
  */
-    .macro gate index, name
-    .p2align 4
-.Lgate\index:
-    endbr64
+    .macro launch index, name
+    .globl \name
+    .type \name, @function
+    .p2align 6
+\name:
+.Lexport\index:
 #ifndef HEDDLE_NO_FAST_PATH
     movq heddle_thread@gottpoff(%rip), %rax
     movq %fs:(%rax), %rax
     testq %rax, %rax
-    jz heddle_hook_\name
+    jz 1f
     cmpl $0, heddle_verdict_page+64(%rip)
-    jnz heddle_hook_\name
-    incq (%rax)
+    jnz 1f
+    addq $1, (%rax)
     jmp *heddle_real+8*\index(%rip)
-#else
-    jmp heddle_hook_\name
+1:
 #endif
+    jmp *heddle_entry+8*\index(%rip)
+    .size \name, . - \name
     .endm
 
     .text
 #define HEDDLE_SYMBOL_PASS(index, name, base) export index, name
-#define HEDDLE_SYMBOL_GATE(index, name, base) export index, name
+#define HEDDLE_SYMBOL_GATE(index, name, base) launch index, name
 #define HEDDLE_SYMBOL_HOOK(index, name, base) export index, name
 #include "../gen/symbols.inc"
 #undef HEDDLE_SYMBOL_PASS
@@ -58,14 +61,6 @@
 #define HEDDLE_SYMBOL_PASS(index, name, base) lazy index
 #define HEDDLE_SYMBOL_GATE(index, name, base) lazy index
 #define HEDDLE_SYMBOL_HOOK(index, name, base) lazy index
-#include "../gen/symbols.inc"
-#undef HEDDLE_SYMBOL_PASS
-#undef HEDDLE_SYMBOL_GATE
-#undef HEDDLE_SYMBOL_HOOK
-
-#define HEDDLE_SYMBOL_PASS(index, name, base)
-#define HEDDLE_SYMBOL_GATE(index, name, base) gate index, name
-#define HEDDLE_SYMBOL_HOOK(index, name, base)
 #include "../gen/symbols.inc"
 #undef HEDDLE_SYMBOL_PASS
 #undef HEDDLE_SYMBOL_GATE
@@ -156,7 +151,7 @@ heddle_exports:
     .type heddle_hooks, @object
 heddle_hooks:
 #define HEDDLE_SYMBOL_PASS(index, name, base) .quad 0
-#define HEDDLE_SYMBOL_GATE(index, name, base) .quad .Lgate##index
+#define HEDDLE_SYMBOL_GATE(index, name, base) .quad heddle_hook_##name
 #define HEDDLE_SYMBOL_HOOK(index, name, base) .quad heddle_hook_##name
 #include "../gen/symbols.inc"
 #undef HEDDLE_SYMBOL_PASS
