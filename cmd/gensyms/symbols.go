@@ -25,7 +25,7 @@ type symbol struct {
 }
 
 var (
-	nameForm    = regexp.MustCompile(`^cu[A-Za-z0-9]+(_v[0-9]+)?(_pts[zd]|_ptds)?$`)
+	nameForm    = regexp.MustCompile(`^cu[A-Za-z0-9]+(_v[0-9]+)?(_ptsz|_ptds)?$`)
 	sinceForm   = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 	suffixForm  = regexp.MustCompile(`(_v[0-9]+)?(_ptsz|_ptds)?$`)
 	knownAction = []string{actionGate, actionAccount, actionObserve, actionPass}
@@ -65,8 +65,12 @@ func parseList(text string) ([]symbol, error) {
 		if s.variant == "" {
 			continue
 		}
-		if !slices.ContainsFunc(symbols, func(o symbol) bool { return o.name == s.variant }) {
+		at := slices.IndexFunc(symbols, func(o symbol) bool { return o.name == s.variant })
+		switch {
+		case at < 0:
 			problems = append(problems, fmt.Errorf("%s: variant %s is not in the list", s.name, s.variant))
+		case symbols[at].action != s.action:
+			problems = append(problems, fmt.Errorf("%s has action %s, want %s as %s", s.variant, symbols[at].action, s.action, s.name))
 		}
 	}
 	if len(symbols) == 0 && len(problems) == 0 {
