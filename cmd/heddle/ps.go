@@ -209,7 +209,7 @@ func workloadName(c *clientView) string {
 
 func commandText(c *clientView) string {
 	text := orUnknown(printable(c.Command))
-	if c.State == "evicted" && c.Reason != "" {
+	if c.Reason != "" {
 		return "(" + printable(c.Reason) + ") " + text
 	}
 	return text

@@ -108,12 +108,13 @@ func TestHintsMoveInsideTheGrant(t *testing.T) {
 		name             string
 		hello            wire.Hello
 		priority, weight int
+		asked            int
 	}{
-		{"no hint", wire.Hello{Name: "g", PriorityHint: abi.HintNone}, 5, 100},
-		{"a lower class and weight are given", wire.Hello{Name: "g", PriorityHint: 9, WeightHint: 1}, 9, 1},
-		{"a class inside the grant is given", wire.Hello{Name: "g", PriorityHint: 2, WeightHint: 200}, 2, 200},
-		{"a class above the grant is cut", wire.Hello{Name: "g", PriorityHint: 0, WeightHint: 1 << 31}, 2, 200},
-		{"what was set stands above hints", wire.Hello{Name: "set", PriorityHint: 7}, 0, 100},
+		{"no hint", wire.Hello{Name: "g", PriorityHint: abi.HintNone}, 5, 100, abi.HintNone},
+		{"a lower class and weight are given", wire.Hello{Name: "g", PriorityHint: 9, WeightHint: 1}, 9, 1, abi.HintNone},
+		{"a class inside the grant is given", wire.Hello{Name: "g", PriorityHint: 2, WeightHint: 200}, 2, 200, abi.HintNone},
+		{"a class above the grant is cut, and said", wire.Hello{Name: "g", PriorityHint: 0, WeightHint: 1 << 31}, 2, 200, 0},
+		{"what was set stands above hints", wire.Hello{Name: "set", PriorityHint: 7}, 0, 100, abi.HintNone},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,6 +123,9 @@ func TestHintsMoveInsideTheGrant(t *testing.T) {
 			for _, c := range s.List() {
 				if c.ID == p.welcome.ClientID && (c.Priority != tt.priority || c.Weight != tt.weight) {
 					t.Errorf("class %d weight %d, want %d and %d", c.Priority, c.Weight, tt.priority, tt.weight)
+				}
+				if c.ID == p.welcome.ClientID && c.Asked != tt.asked {
+					t.Errorf("asked and refused: %d, want %d", c.Asked, tt.asked)
 				}
 			}
 		})

@@ -19,6 +19,7 @@ type Info struct {
 	Name     string
 	Build    string
 	Priority int
+	Asked    int // class that its hint asked for and its grant refused, else abi.HintNone
 	Weight   int
 	Attached time.Time
 	Devices  []DeviceInfo
@@ -55,8 +56,13 @@ func (c *client) info() Info {
 		Name:     c.hello.Name,
 		Build:    c.hello.Build,
 		Priority: c.priority,
+		Asked:    abi.HintNone,
 		Weight:   c.weight,
 		Attached: c.attached,
+	}
+	asked := int(c.hello.PriorityHint)
+	if asked != abi.HintNone && asked < c.priority && c.grant.Override.Priority == nil {
+		info.Asked = asked
 	}
 	for _, b := range c.bindings {
 		if b != nil {

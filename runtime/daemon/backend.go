@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 
@@ -117,7 +118,7 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		Priority:          uint32(c.Priority), // 0 to 9
 		Weight:            uint32(c.Weight),   // at most 10000
 		State:             heddlev1.ClientState_CLIENT_STATE_ATTACHED,
-		Reason:            c.Evicted,
+		Reason:            reason(c),
 		Attached:          timestamppb.New(c.Attached),
 		InterposerVersion: c.Build,
 		Launches:          c.Launches,
@@ -136,6 +137,19 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		p.Devices = append(p.Devices, b.protoClientDevice(&c.Devices[i], &rates))
 	}
 	return p
+}
+
+// reason is what a person should know about a client beyond its numbers. A
+// hint above the grant is cut, which its owner would otherwise never learn.
+func reason(c *clients.Info) string {
+	switch {
+	case c.Evicted != "":
+		return c.Evicted
+	case c.Asked != abi.HintNone:
+		return fmt.Sprintf("asked for %s, granted %s", config.ClassName(c.Asked), config.ClassName(c.Priority))
+	default:
+		return ""
+	}
 }
 
 func (b *backend) protoClientDevice(dev *clients.DeviceInfo, rates *telemetry.Rates) *heddlev1.ClientDevice {

@@ -676,13 +676,14 @@ type Client struct {
 	Uid  uint32 `protobuf:"varint,3,opt,name=uid,proto3" json:"uid,omitempty"`
 	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
 	// Container id, short form, empty outside containers.
-	Container         string                 `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
-	Tenant            string                 `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Name              string                 `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
-	Command           string                 `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`
-	Priority          uint32                 `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`
-	Weight            uint32                 `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
-	State             ClientState            `protobuf:"varint,11,opt,name=state,proto3,enum=heddle.v1.ClientState" json:"state,omitempty"`
+	Container string      `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
+	Tenant    string      `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name      string      `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	Command   string      `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`
+	Priority  uint32      `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`
+	Weight    uint32      `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
+	State     ClientState `protobuf:"varint,11,opt,name=state,proto3,enum=heddle.v1.ClientState" json:"state,omitempty"`
+	// Why it was evicted, or how what it asked for differs from what it got.
 	Reason            string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	Attached          *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=attached,proto3" json:"attached,omitempty"`
 	LaunchesPerSecond float64                `protobuf:"fixed64,14,opt,name=launches_per_second,json=launchesPerSecond,proto3" json:"launches_per_second,omitempty"`
