@@ -123,3 +123,13 @@ $(BUILD)/test/softgpu/$(1)/%: $(SOFTGPU_DIR)/test/%.c $$(SOFTGPU_OBJ_$(1)) \
 endef
 $(eval $(call softgpu_sanitized,asan,-fsanitize=address$(comma)undefined -fno-sanitize-recover=all))
 $(eval $(call softgpu_sanitized,tsan,-fsanitize=thread))
+
+# The only parser of outside data here reads PTX. T is how long it is fuzzed.
+.PHONY: fuzz-softgpu
+fuzz-softgpu: ## fuzz the PTX reader for T (seconds), with clang
+	@mkdir -p $(BUILD)/test/softgpu/corpus
+	clang $(CFLAGS_STRICT) -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-I$(SOFTGPU_DIR)/include -I$(SOFTGPU_DIR)/src -o $(BUILD)/test/softgpu/fuzz_ptx \
+		$(SOFTGPU_DIR)/test/fuzz_ptx.c $(SOFTGPU_CORE) $(SOFTGPU_DRIVER) $(SOFTGPU_LIBS)
+	$(BUILD)/test/softgpu/fuzz_ptx -max_total_time=$(T:s=) -detect_leaks=0 -rss_limit_mb=8192 \
+		-artifact_prefix=$(BUILD)/test/softgpu/ $(BUILD)/test/softgpu/corpus $(SOFTGPU_DIR)/kernels

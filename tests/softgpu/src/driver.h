@@ -76,7 +76,7 @@ struct sg_function {
     int carveout;
     unsigned block[3]; /* of the old launch calls */
     unsigned shared;
-    unsigned char params[SG_PARAM_BYTES];
+    unsigned char *params; /* of the old launch calls; made at their first use */
 };
 
 struct sg_global {

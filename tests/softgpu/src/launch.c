@@ -332,6 +332,13 @@ SG_API(cuParamSetSize, (CUfunction h, unsigned bytes)) {
     return rc == CUDA_SUCCESS && bytes > SG_PARAM_BYTES ? CUDA_ERROR_INVALID_VALUE : rc;
 }
 
+static bool has_params(struct sg_function *f) {
+    if (f->params == NULL) {
+        f->params = calloc(1, SG_PARAM_BYTES);
+    }
+    return f->params != NULL;
+}
+
 static CUresult set_param(CUfunction h, int offset, const void *from, size_t bytes) {
     struct sg_function *f;
     CUresult rc = sg_function_of(h, &f);
@@ -340,6 +347,9 @@ static CUresult set_param(CUfunction h, int offset, const void *from, size_t byt
     }
     if (offset < 0 || bytes > SG_PARAM_BYTES || (size_t)offset > SG_PARAM_BYTES - bytes) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!has_params(f)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(f->params + offset, from, bytes);
     return CUDA_SUCCESS;
@@ -368,6 +378,9 @@ static CUresult launch_old(const char *entry, CUfunction h, int width, int heigh
     CUresult rc = sg_function_of(h, &f);
     if (rc != CUDA_SUCCESS || width <= 0 || height <= 0) {
         return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!has_params(f)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     size_t size = SG_PARAM_BYTES;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, f->params, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,

@@ -26,6 +26,17 @@ static size_t word_length(const char *p) {
     return strcspn(p, " \t\r\n,;()[]{}=");
 }
 
+/* Length of "[...]", which may not be closed. */
+static size_t bracket_length(const char *p) {
+    size_t len = strcspn(p, "]");
+    return p[len] == ']' ? len + 1 : len;
+}
+
+/* Behind a word of that length; one character on where there is none; never past the end. */
+static const char *step(const char *p, size_t len) {
+    return skip_blank(p + (len == 0 && *p != '\0' ? 1 : len));
+}
+
 static char *copy_word(const char *p, size_t len) {
     char *s = malloc(len + 1);
     if (s != NULL) {
@@ -159,7 +170,7 @@ static uint32_t type_size(const char *p, size_t len) {
 
 /* One parameter: ".param .u64 .ptr .global .align 8 name" or ".param .align 8 .b8 name[24]". */
 static const char *read_param(struct sg_spec *spec, const char *p) {
-    uint32_t size = 0;
+    uint64_t size = 0;
     uint32_t align = 0;
     bool pointer = false;
     while (*p != '\0' && *p != ',' && *p != ')') {
@@ -173,21 +184,23 @@ static const char *read_param(struct sg_spec *spec, const char *p) {
             pointer = true;
         } else if (type_size(p, len) != 0) {
             size = type_size(p, len);
-            align = align > size ? align : size;
+            align = align > size ? align : (uint32_t)size;
         } else if (*p == '[') {
-            size *= (uint32_t)strtoul(p + 1, NULL, 10);
-            len = strcspn(p, "]") + 1;
+            uint64_t n = strtoull(p + 1, NULL, 10);
+            size = n > SG_PARAM_BYTES ? SG_PARAM_BYTES + 1 : size * n; /* too large stays so */
+            len = bracket_length(p);
         }
-        p = skip_blank(p + (len == 0 ? 1 : len));
+        p = step(p, len);
     }
     if (size != 0 && spec->param_count < SG_MAX_PARAMS) {
         align = align == 0 ? 1 : align;
+        align = align > SG_PARAM_BYTES ? SG_PARAM_BYTES : align;
         uint32_t at = (spec->param_bytes + align - 1) / align * align;
         if (at + size <= SG_PARAM_BYTES) {
             spec->param_offset[spec->param_count] = at;
-            spec->param_size[spec->param_count] = size;
+            spec->param_size[spec->param_count] = (uint32_t)size;
             spec->param_count++;
-            spec->param_bytes = at + size;
+            spec->param_bytes = at + (uint32_t)size;
         }
     }
     return p;
@@ -241,13 +254,14 @@ static void read_global(struct sg_module *m, const char *p) {
         } else if (type_size(p, len) != 0) {
             size = type_size(p, len);
         } else if (*p == '[') {
-            count *= strtoull(p + 1, NULL, 10);
-            len = strcspn(p, "]") + 1;
+            uint64_t n = strtoull(p + 1, NULL, 10);
+            count = n > UINT32_MAX || count > UINT32_MAX ? UINT32_MAX : count * n;
+            len = bracket_length(p);
         } else if (len > 0 && *p != '.') {
             name = p;
             name_len = len;
         }
-        p = skip_blank(p + (len == 0 ? 1 : len));
+        p = step(p, len);
     }
     if (name != NULL && size != 0 && count > 0) {
         add_global(m, name, name_len, size * count);

@@ -87,6 +87,57 @@ static void extra_is_as_good_as_params(void) {
     OK(cuModuleUnload(m));
 }
 
+CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z);
+CUresult cuParamSetv(CUfunction f, int offset, void *value, unsigned bytes);
+CUresult cuParamSetSize(CUfunction f, unsigned bytes);
+CUresult cuLaunchGrid(CUfunction f, int width, int height);
+
+static void the_old_launch_calls_work(void) {
+    struct {
+        CUdeviceptr dst;
+        uint32_t value;
+        uint32_t pad;
+        uint64_t n;
+    } args = {0, 11, 0, 1};
+    uint32_t got = 0;
+    CUfunction f = function("fill");
+    OK(cuMemAlloc_v2(&args.dst, 4));
+    OK(cuFuncSetBlockShape(f, 32, 1, 1));
+    OK(cuParamSetv(f, 0, &args, sizeof(args)));
+    OK(cuParamSetSize(f, sizeof(args)));
+    OK(cuLaunchGrid(f, 1, 1));
+    OK(cuMemcpyDtoH_v2(&got, args.dst, 4));
+    CHECK_EQ(got, 11);
+    CHECK_EQ(cuParamSetv(f, 4096, &args, 8), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree_v2(args.dst));
+}
+
+static void a_kernel_is_as_good_as_a_function(void) {
+    static const char ptx[] = ".version 6.4\n.target sm_70\n"
+                              "// softgpu.kernel k spin time_ns=1000 regs=64 threads=128\n"
+                              ".visible .entry k()\n{ret;}\n";
+    CUlibrary l;
+    CUkernel k;
+    const char *name = NULL;
+    OK(cuLibraryLoadData(&l, ptx, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&k, l, "k"));
+    OK(cuFuncGetName(&name, k));
+    CHECK(strcmp(name, "k") == 0);
+    OK(cuLaunchKernel(k, 1, 1, 1, 128, 1, 1, 0, NULL, NULL, NULL));
+    CHECK_EQ(cuLaunchKernel(k, 1, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL),
+             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    CHECK_EQ(cuLaunchKernel(k, 0, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 32,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = CU_STREAM_PER_THREAD};
+    OK(cuLaunchKernelEx(&config, k, NULL, NULL));
+    OK(cuCtxSynchronize());
+}
+
 static void events_measure_simulated_time(void) {
     CUstream s;
     CUevent a;
@@ -201,6 +252,8 @@ int main(void) {
     OK(cuModuleLoad(&module, "tests/softgpu/kernels/basic.ptx"));
     RUN("kernels have effects in order", kernels_have_effects_in_order);
     RUN("extra is as good as params", extra_is_as_good_as_params);
+    RUN("the old launch calls work", the_old_launch_calls_work);
+    RUN("a kernel is as good as a function", a_kernel_is_as_good_as_a_function);
     RUN("events measure simulated time", events_measure_simulated_time);
     RUN("streams wait for events of others", streams_wait_for_events_of_others);
     RUN("free and used are the total", free_and_used_are_the_total);
