@@ -72,7 +72,7 @@ func (f *figures) print(w io.Writer) {
 		if !b.OK {
 			verdict = "EXCEEDED"
 		}
-		fmt.Fprintf(w, "budget %-19s %10.3f <= %.3f  %s (%s)\n", b.Key, b.Value, b.Limit, verdict, b.Why)
+		fmt.Fprintf(w, "budget %-22s %10.3f <= %.3f  %s (%s)\n", b.Key, b.Value, b.Limit, verdict, b.Why)
 	}
 }
 

@@ -63,6 +63,16 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+func TestPairsAreOfOneRound(t *testing.T) {
+	// A clock that halves from round to round: the medians say 5 and 4, each pair says a fourth more.
+	got := pairs([]float64{10, 5, 2.5}, []float64{8, 4, 2}, func(a, b float64) float64 { return a / b })
+	for i, x := range got {
+		if x != 1.25 {
+			t.Errorf("round %d: %v", i, x)
+		}
+	}
+}
+
 func TestFiguresReachTheFile(t *testing.T) {
 	f := &figures{}
 	f.add("bare_ns", "ns", []float64{5, 4, 6})
