@@ -110,7 +110,7 @@ $(BUILD)/test/interpose/fake-arm64/libcuda.so.1: interpose/test/fake_driver.c $(
 # ---- snippets: small programs that open the driver in every way; the integration tests run them ----
 
 INTERPOSE_SNIPPETS := $(BUILD)/test/interpose/snippets
-INTERPOSE_SNIPPET_NAMES := open runtime threads names asked create missing launches linked linked-rpath \
+INTERPOSE_SNIPPET_NAMES := open runtime threads names asked create missing launches cooperative linked linked-rpath \
 	constructor
 C_SOURCES += $(wildcard interpose/test/snippets/*.c)
 C_HEADERS += $(wildcard interpose/test/snippets/*.h)

@@ -34,10 +34,12 @@ static const struct heddle_verdict_device *verdict_of(uint32_t device) {
 
 uint32_t heddle_gate_word(uint32_t device) {
     const uint32_t gate = heddle_load_acquire32(&verdict_of(device)->gate);
-    const uint32_t mode = heddle_load_relaxed32(&heddle_verdict()->process.fail_mode);
+    const uint32_t passing = HEDDLE_GATE_KNOWN & ~(uint32_t)HEDDLE_GATE_CLOSED;
 
-    if (!heddle_connect_alive() && mode != HEDDLE_FAIL_CLOSED) {
-        return gate & HEDDLE_GATE_KNOWN & ~(uint32_t)HEDDLE_GATE_CLOSED;
+    /* Only what closes the gate depends on the daemon's life. */
+    if ((gate & ~passing) != 0 && !heddle_connect_alive() &&
+        heddle_load_relaxed32(&heddle_verdict()->process.fail_mode) != HEDDLE_FAIL_CLOSED) {
+        return gate & passing;
     }
     return gate;
 }

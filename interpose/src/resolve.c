@@ -12,10 +12,12 @@
 #include <string.h>
 
 #include "driver.h"
+#include "inner.h"
 #include "locate.h"
 #include "log.h"
 #include "names.h"
 #include "settings.h"
+#include "thread.h"
 
 heddle_code heddle_real[HEDDLE_SYM_COUNT];
 
@@ -65,6 +67,9 @@ static void resolve_all(void) {
                          __ATOMIC_RELEASE);
     }
     publish_reverse(found);
+    if (driver != NULL && heddle_inner_calls(driver)) {
+        heddle_thread_careful();
+    }
     heddle_log(driver != NULL ? HEDDLE_LOG_INFO : HEDDLE_LOG_ERROR,
                driver != NULL ? "driver %s" : "no driver library found, last tried %s", path);
     for (uint32_t i = 0; i < HEDDLE_SYM_COUNT; i++) {

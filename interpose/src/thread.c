@@ -13,6 +13,7 @@ static uint64_t taken; /* bit n: counter n has an owner; the last counter is nob
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool key_made;
+static uint32_t careful;
 
 /* A counter goes on where its last owner stopped: the daemon reads sums. */
 static void leave(void *value) {
@@ -20,6 +21,7 @@ static void leave(void *value) {
 
     heddle_stream_forget_thread();
     heddle_thread.counter = NULL;
+    heddle_thread.own = NULL;
     heddle_thread.registered = false;
     __atomic_and_fetch(&taken, ~bit, __ATOMIC_SEQ_CST);
 }
@@ -47,6 +49,10 @@ static int take(void) {
     return slot;
 }
 
+void heddle_thread_careful(void) {
+    heddle_store_relaxed32(&careful, 1);
+}
+
 void heddle_thread_count(void) {
     struct heddle_thread *self = &heddle_thread;
 
@@ -54,13 +60,13 @@ void heddle_thread_count(void) {
         const int slot = take();
 
         self->registered = true;
-        self->shared = slot == SHARED;
-        self->counter = self->shared ? NULL : &heddle_client()->threads[slot].launches;
+        self->own = slot == SHARED ? NULL : &heddle_client()->threads[slot].launches;
+        self->counter = heddle_load_relaxed32(&careful) != 0 ? NULL : self->own;
     }
-    if (self->shared) {
+    if (self->own == NULL) {
         heddle_add_seq_cst64(&heddle_client()->threads[SHARED].launches, 1);
     } else {
-        heddle_store_relaxed64(self->counter, heddle_load_relaxed64(self->counter) + 1);
+        heddle_store_relaxed64(self->own, heddle_load_relaxed64(self->own) + 1);
     }
 }
 

@@ -10,9 +10,9 @@
 struct heddle_stream;
 
 struct heddle_thread {
-    uint64_t *counter; /* NULL: not registered yet, or shares the last counter */
+    uint64_t *counter; /* for the fast path; NULL: it is not for this thread, or not yet */
+    uint64_t *own;     /* the same, for the slow path; NULL: shares the last counter */
     uint32_t depth;    /* above 0: inside a call of the driver that we made */
-    bool shared;       /* shares the last counter */
     bool registered;
     bool device_known; /* device holds the slot of the current context */
     int32_t device;
@@ -22,6 +22,9 @@ struct heddle_thread {
 
 /* The TLS model is a compiler flag: initial-exec, but for C libraries that cannot load that late. */
 extern __thread struct heddle_thread heddle_thread;
+
+/* From now on threads get no fast path: launches may be nested. */
+void heddle_thread_careful(void);
 
 /* Counts a launch in the slow path, giving the thread a counter if it has none. */
 void heddle_thread_count(void);

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -329,5 +330,33 @@ func TestGroup17MuslProgram(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if want := filepath.Join(musl, "heddle", "libcuda.so.1") + " 0\n"; err != nil || string(out) != want {
 		t.Errorf("the program said %q (%v), want %q", out, err, want)
+	}
+}
+
+// A driver may make one launch out of another through the dynamic linker, and
+// come back to a preloaded interposer. The program made one launch.
+func TestGroup04ALaunchIsCountedOnceWhateverTheDriverCalls(t *testing.T) {
+	for _, folder := range []string{"softgpu", "softgpu-plt"} {
+		t.Run(folder, func(t *testing.T) {
+			n := node.New(t, node.Options{})
+			n.StartDaemon()
+			cmd := exec.CommandContext(t.Context(), snippetPath(t, n, "cooperative"))
+			driver := filepath.Join(buildDir(n), folder, "libcuda.so.1")
+			cmd.Env = append(os.Environ(), n.ClientEnv(node.Hints{Env: []string{"HEDDLE_REAL_LIBCUDA=" + driver}})...)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			n.Eventually("1000 launches are counted", func() bool { return n.Attached(cmd.Process.Pid).GetLaunches() >= 1000 })
+			if got := n.Attached(cmd.Process.Pid).GetLaunches(); got != 1000 {
+				t.Errorf("%d launches counted, want 1000", got)
+			}
+			if err := errors.Join(stdin.Close(), cmd.Wait()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
