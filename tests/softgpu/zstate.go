@@ -74,11 +74,6 @@ const (
 	OpDone    = 5 // finished; in the owner's list of completions
 )
 
-// Values of enum softgpu_op_flags.
-const (
-	OpTaken = 1 // HOST: the owner has taken it from its completions
-)
-
 // Values of enum softgpu_queue.
 const (
 	QueueH2d = 0
@@ -302,7 +297,7 @@ type Op struct {
 	StartNs       int64
 	EndNs         int64
 	DepStream     uint32
-	Flags         uint32
+	Pad           uint32
 	DepGeneration uint64
 	DepPos        uint64
 	Reserved      [2]uint64

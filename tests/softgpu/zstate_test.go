@@ -137,7 +137,7 @@ func TestLayoutIsThatOfTheCCompiler(t *testing.T) {
 		{"softgpu_op.start_ns", unsafe.Offsetof(Op{}.StartNs), 120},
 		{"softgpu_op.end_ns", unsafe.Offsetof(Op{}.EndNs), 128},
 		{"softgpu_op.dep_stream", unsafe.Offsetof(Op{}.DepStream), 136},
-		{"softgpu_op.flags", unsafe.Offsetof(Op{}.Flags), 140},
+		{"softgpu_op.pad", unsafe.Offsetof(Op{}.Pad), 140},
 		{"softgpu_op.dep_generation", unsafe.Offsetof(Op{}.DepGeneration), 144},
 		{"softgpu_op.dep_pos", unsafe.Offsetof(Op{}.DepPos), 152},
 		{"softgpu_op.reserved", unsafe.Offsetof(Op{}.Reserved), 160},

@@ -77,10 +77,6 @@ enum softgpu_op_state {
     SOFTGPU_OP_DONE = 5     /* finished; in the owner's list of completions */
 };
 
-enum softgpu_op_flags {
-    SOFTGPU_OP_TAKEN = 1 /* HOST: the owner has taken it from its completions */
-};
-
 enum softgpu_queue {
     SOFTGPU_QUEUE_H2D = 0,
     SOFTGPU_QUEUE_D2H = 1,
@@ -265,7 +261,7 @@ struct softgpu_op {
     int64_t start_ns;
     int64_t end_ns;
     uint32_t dep_stream;
-    uint32_t flags;
+    uint32_t pad;
     uint64_t dep_generation;
     uint64_t dep_pos;
     uint64_t reserved[2];

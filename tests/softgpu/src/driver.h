@@ -138,7 +138,6 @@ struct sg_work {
             size_t width, height, depth;
             void *staged; /* allocated copy of pageable memory, or NULL */
             int queue;
-            bool small; /* size does not matter: no bandwidth counted */
         } copy;
         struct {
             struct sg_plane to;
