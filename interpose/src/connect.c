@@ -32,9 +32,10 @@ enum {
 
 uint32_t heddle_connect_state = HEDDLE_UNINIT;
 
-/* Guards the descriptor against being closed while another thread sends on it. */
+/* Guards the descriptor against being closed while another thread sends on it, and told. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int channel = -1;
+static uint32_t told; /* bit n: the daemon of this connection knows of device slot n */
 static uint8_t token[HEDDLE_TOKEN_BYTES]; /* the helper's alone */
 
 static void set_state(enum heddle_connect_state state) {
@@ -75,9 +76,14 @@ static bool send_hello(int to) {
     return heddle_channel_send(to, &hello, sizeof(hello), heddle_client_descriptor());
 }
 
-static bool send_device(int to, uint32_t slot) {
+/* Once for a slot on one connection; with the lock held. */
+static bool tell_device(int to, uint32_t slot) {
     struct heddle_msg_device device;
 
+    if ((told & 1U << slot) != 0) {
+        return true;
+    }
+    told |= 1U << slot;
     memset(&device, 0, sizeof(device));
     heddle_message_begin(&device.header, HEDDLE_MSG_DEVICE, sizeof(device));
     device.slot = slot;
@@ -116,8 +122,9 @@ static bool welcomed(int to, const struct heddle_msg_welcome *welcome, int verdi
     heddle_store_relaxed32(&heddle_client()->process.attach_count,
                            heddle_client()->process.attach_count + 1);
     pthread_mutex_lock(&lock);
+    told = 0;
     for (uint32_t i = 0; good && i < heddle_device_count(); i++) {
-        good = send_device(to, i);
+        good = tell_device(to, i);
     }
     channel = to;
     set_state(HEDDLE_ATTACHED);
@@ -286,7 +293,7 @@ void heddle_connect_device(uint32_t slot) {
 
     pthread_mutex_lock(&lock);
     if (channel >= 0) {
-        (void)send_device(channel, slot);
+        (void)tell_device(channel, slot);
     }
     pthread_mutex_unlock(&lock);
     while (heddle_connect_alive() && !bound(slot) && waited < DEVICE_WAIT_NS) {
