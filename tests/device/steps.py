@@ -136,15 +136,29 @@ def launch_cost(m, _args, left):
     }
 
 
-def demo(m, _args, left):
-    """The product's own promise, with the product's own words and exit code."""
+def play_demo(m, left):
     code, out, err = m.heddle("demo", "--gpu", m.gpu, "--json", timeout=min(left, 150))
     try:
-        seen = json.loads(out)
+        return code, json.loads(out), node.last_line(err)
     except ValueError:
         raise Failure("demo: exit %d, no JSON: %s" % (code, node.last_line(err)))
+
+
+def demo(m, _args, left):
+    """
+    The product's own promise, with the product's own words and exit code. The software GPU plays device time on
+    this machine's processors, so that a neighbour's burst of work can break it there: one more try, and both are
+    reported. A real device gets none.
+    """
+    before = time.monotonic()
+    code, seen, said = play_demo(m, left)
+    took = time.monotonic() - before
+    if code != 0 and m.gpu == "soft" and left - took > took + LEAST_SECONDS:
+        first = {"said": said, "result": seen}
+        code, seen, said = play_demo(m, left - took)
+        seen["earlier_try"] = first
     if code != 0:
-        raise Failure("demo: exit %d: %s" % (code, node.last_line(err)), seen)
+        raise Failure("demo: exit %d: %s" % (code, said), seen)
     return seen
 
 
