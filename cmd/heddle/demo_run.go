@@ -62,7 +62,12 @@ func (d *demoRun) run(ctx context.Context) (*demoResult, error) {
 		Duration: d.options.duration.Seconds(),
 		HP:       d.parts.hp, LP: d.parts.lp, Arrivals: d.options.arrivals,
 	}
-	d.view.begin(d.options)
+	// Tried on nothing, so that the view can say what to expect.
+	preferred, err := prefer(func() error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	d.view.begin(d.options, preferred && d.parts.softgpu != "")
 	defer d.view.end()
 
 	service, err := d.phase(ctx, "service alone", d.bare, demoService)
@@ -176,7 +181,16 @@ func (d *demoRun) startPlayer(title string, role demoRole, env []string) (*playe
 		}
 		argv = append(argv, "--arrivals", arrivals)
 	}
-	return startPlayer(d.dir, strings.ReplaceAll(title, " ", "-")+"-"+role.name, role, env, argv)
+	name := strings.ReplaceAll(title, " ", "-") + "-" + role.name
+	if d.parts.softgpu == "" {
+		return startPlayer(d.dir, name, role, env, argv)
+	}
+	var p *player
+	_, err := prefer(func() (err error) {
+		p, err = startPlayer(d.dir, name, role, env, argv)
+		return err
+	})
+	return p, err
 }
 
 func seconds(d time.Duration) string {

@@ -39,7 +39,7 @@ func (a *app) newDemoView(asJSON bool) *demoView {
 	return &demoView{out: a.stdout, live: a.screen.tty, colors: a.palette()}
 }
 
-func (v *demoView) begin(o *demoOptions) {
+func (v *demoView) begin(o *demoOptions, preferred bool) {
 	if v.live {
 		fmt.Fprint(v.out, cursorHide)
 	}
@@ -48,7 +48,9 @@ func (v *demoView) begin(o *demoOptions) {
 		device = "the software GPU (" + o.model + ")"
 	}
 	fmt.Fprintf(v.out, "Four runs of %s on %s.\n", o.duration, device)
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+	if preferred {
+		fmt.Fprintln(v.out, "The players have real-time priority: they are the device, and a device does not wait for a processor.")
+	} else if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		if warning := demoLoadWarning(string(text), runtime.NumCPU()); warning != "" {
 			fmt.Fprintln(v.out, v.colors.paint(toneWarn, warning))
 		}
