@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/errdefs"
 )
@@ -88,9 +90,6 @@ func (c *Conn) readOne() (Message, []*os.File, error) {
 	if err != nil {
 		return nil, files, err
 	}
-	if len(more) != 0 {
-		return nil, files, errdefs.Errorf(errdefs.Corrupt, "descriptor in the middle of a message")
-	}
 	m, err := Decode(c.in[:size])
 	if err != nil || m == nil {
 		return m, files, err
@@ -102,6 +101,8 @@ func (c *Conn) readOne() (Message, []*os.File, error) {
 }
 
 // fill reads until buf is full. The files that it returns beside an error are open as well.
+// Descriptors belong to the first byte of a message. Any later one ends the reading at once: a
+// sender of many small pieces with some descriptors each must not fill up our table.
 func (c *Conn) fill(buf []byte, first bool) ([]*os.File, error) {
 	var files []*os.File
 	for got := 0; got < len(buf); {
@@ -116,6 +117,8 @@ func (c *Conn) fill(buf []byte, first bool) ([]*os.File, error) {
 			return files, rightsErr
 		case flags&syscall.MSG_CTRUNC != 0:
 			return files, errdefs.Errorf(errdefs.Corrupt, "more descriptors in one message than fit")
+		case len(received) != 0 && (!first || got != 0):
+			return files, errdefs.Errorf(errdefs.Corrupt, "descriptor in the middle of a message")
 		case n == 0 && first && got == 0:
 			return files, io.EOF
 		case n == 0:
@@ -142,10 +145,29 @@ func rights(oob []byte) ([]*os.File, error) {
 			continue // credentials and the like: nothing to close, nothing of interest
 		}
 		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "received"))
+			f, fdErr := memory(fd)
+			if fdErr != nil {
+				err = fdErr
+				continue
+			}
+			files = append(files, f)
+		}
+		if err != nil {
+			return files, err
 		}
 	}
 	return files, nil
+}
+
+// memory takes over a descriptor that is a segment, and closes any other. It looks before os.NewFile
+// does anything: that hands non-blocking descriptors to the poller of the whole process, and one
+// whose poll never returns (a file of FUSE) would stop every connection of heddled.
+func memory(fd int) (*os.File, error) {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
+		_ = unix.Close(fd)
+		return nil, errdefs.Errorf(errdefs.Corrupt, "descriptor is not a memfd: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "received"), nil
 }
 
 func closeAll(files []*os.File) {

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/errdefs"
@@ -35,7 +37,19 @@ func pair(t *testing.T) (a, b *Conn) {
 	return ends[0], ends[1]
 }
 
-// pipe returns the writing end of a pipe and a check that every other copy of it is closed too.
+// segment returns a memfd and a check that no other descriptor of it is open.
+func segment(t *testing.T) (*os.File, func() bool) {
+	t.Helper()
+	fd, err := unix.MemfdCreate(t.Name(), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "segment")
+	t.Cleanup(func() { f.Close() })
+	return f, func() bool { return copies(t, f) == 1 }
+}
+
+// pipe returns the writing end of a non-blocking pipe, and the same check.
 func pipe(t *testing.T) (*os.File, func() bool) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -43,19 +57,32 @@ func pipe(t *testing.T) (*os.File, func() bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close(); w.Close() })
-	return w, func() bool {
-		w.Close()
-		if err := syscall.SetNonblock(int(r.Fd()), true); err != nil {
-			t.Fatal(err)
-		}
-		n, err := syscall.Read(int(r.Fd()), make([]byte, 1))
-		return n == 0 && err == nil // end of file: no writer is left
+	return w, func() bool { return copies(t, w) == 2 } // its reading end is the same inode
+}
+
+// copies counts the open descriptors of this process that lead to what f does.
+func copies(t *testing.T, f *os.File) int {
+	t.Helper()
+	want, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
 	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range entries {
+		if info, err := os.Stat("/proc/self/fd/" + e.Name()); err == nil && os.SameFile(info, want) {
+			n++
+		}
+	}
+	return n
 }
 
 func TestConnKeepsDescriptorsWithTheirMessages(t *testing.T) {
 	a, b := pair(t)
-	w, _ := pipe(t)
+	w, _ := segment(t)
 	messages := []Message{
 		Welcome{Status: abi.StatusOK, ClientID: 1}, Peer{Op: abi.PeerRemove, Slot: 1},
 		Peer{Op: abi.PeerAdd, Slot: 2}, Arena{Member: 5}, Evict{Text: "enough"}, Bye{},
@@ -99,7 +126,7 @@ func TestConnReadsMessagesThatArriveByteByByte(t *testing.T) {
 	a, b := pair(t)
 	want := Hello{ABIVersion: 1, ABIOldest: 1, PriorityHint: abi.HintNone, Name: "slow"}
 	raw := Encode(nil, want)
-	w, _ := pipe(t)
+	w, _ := segment(t)
 	oob := syscall.UnixRights(int(w.Fd()))
 	go func() {
 		for i := range raw {
@@ -123,7 +150,7 @@ func TestConnReadsMessagesThatArriveByteByByte(t *testing.T) {
 
 func TestConnSkipsUnknownMessagesAndTheirDescriptors(t *testing.T) {
 	a, b := pair(t)
-	w, allClosed := pipe(t)
+	w, allClosed := segment(t)
 	raw := Encode(nil, Evict{Text: "of the future"})
 	raw[6], raw[7] = 0x7f, 0x7f
 	if _, _, err := a.WriteMsgUnix(raw, syscall.UnixRights(int(w.Fd())), nil); err != nil {
@@ -161,7 +188,7 @@ func TestConnRefusesAndClosesWhatItGot(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := pair(t)
-			w, allClosed := pipe(t)
+			w, allClosed := segment(t)
 			for i, part := range tt.parts {
 				var fds []int
 				for range tt.fds[i] {
@@ -187,12 +214,63 @@ func TestConnRefusesAndClosesWhatItGot(t *testing.T) {
 	}
 }
 
+func TestConnTakesNoDescriptorsInSmallPieces(t *testing.T) {
+	for name, start := range map[string]int{"of a header": 1, "of a body": abi.SizeofMsgHeader} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t)
+			f, allClosed := segment(t)
+			raw := Encode(nil, Hello{ABIVersion: 1, ABIOldest: 1})
+			if _, err := a.Write(raw[:start]); err != nil {
+				t.Fatal(err)
+			}
+			rights := syscall.UnixRights(int(f.Fd()), int(f.Fd()))
+			for i := range 3 {
+				if _, _, err := a.WriteMsgUnix(raw[start+i:start+i+1], rights, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The sender keeps the connection open and says nothing more.
+			if err := b.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			m, files, err := b.ReadMessage()
+			if m != nil || files != nil || !errors.Is(err, errdefs.ErrCorrupt) {
+				t.Errorf("ReadMessage = %v, %v, %v; want corrupt", m, files, err)
+			}
+			if !allClosed() {
+				t.Error("a descriptor is still open")
+			}
+		})
+	}
+}
+
+func TestConnClosesWhatIsNoMemory(t *testing.T) {
+	a, b := pair(t)
+	w, allClosed := pipe(t)
+	f, _ := segment(t)
+	before := copies(t, f)
+	raw := Encode(nil, Hello{ABIVersion: 1, ABIOldest: 1})
+	if err := syscall.SetNonblock(int(w.Fd()), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.WriteMsgUnix(raw, syscall.UnixRights(int(f.Fd()), int(w.Fd())), nil); err != nil {
+		t.Fatal(err)
+	}
+	m, files, err := b.ReadMessage()
+	if m != nil || files != nil || !errors.Is(err, errdefs.ErrCorrupt) || !strings.Contains(err.Error(), "memfd") {
+		t.Errorf("ReadMessage = %v, %v, %v; want corrupt", m, files, err)
+	}
+	if !allClosed() || copies(t, f) != before {
+		t.Error("a descriptor is still open")
+	}
+}
+
 func TestWriteMessageRefusesTheWrongNumberOfDescriptors(t *testing.T) {
 	a, _ := pair(t)
 	if err := a.WriteMessage(Welcome{Status: abi.StatusOK}); !errors.Is(err, errdefs.ErrInvalid) {
 		t.Errorf("WELCOME without a verdict: %v", err)
 	}
-	w, _ := pipe(t)
+	w, _ := segment(t)
 	if err := a.WriteMessage(Welcome{Status: abi.StatusRefused, Text: strings.Repeat("no ", 100)}, w); !errors.Is(err, errdefs.ErrInvalid) {
 		t.Errorf("a refusal with a descriptor: %v", err)
 	}
