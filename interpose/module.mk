@@ -154,8 +154,24 @@ $(INTERPOSE_MUSL)/%: interpose/test/snippets/%.c interpose/test/snippets/probe.h
 .PHONY: interpose-snippets
 interpose-snippets: $(INTERPOSE_SNIPPET_NAMES:%=$(INTERPOSE_SNIPPETS)/%) $(INTERPOSE_SNIPPETS)/libthird.so \
 	$(INTERPOSE_MUSL)/heddle/libcuda.so.1 $(INTERPOSE_MUSL)/fake/libcuda.so.1 $(INTERPOSE_MUSL)/open
-# The integration tests need both.
-test-client: interpose-snippets
+
+# The same for arm64, with a software GPU cross-built by its own rules.
+INTERPOSE_SNIPPETS_ARM64 := $(BUILD)/test/interpose/snippets-arm64
+INTERPOSE_SOFTGPU_ARM64 := $(BUILD)/arm64/softgpu/libcuda.so.1
+
+$(INTERPOSE_SNIPPETS_ARM64)/%: interpose/test/snippets/%.c interpose/test/snippets/probe.h
+	@mkdir -p $(@D)
+	$(CC_ARM64) $(CFLAGS_STRICT) -D_GNU_SOURCE -O1 -g -o $@ $< -ldl -lpthread
+
+$(INTERPOSE_SOFTGPU_ARM64): $(wildcard tests/softgpu/src/* tests/softgpu/include/* tests/softgpu/gen/*)
+	$(MAKE) BUILD=$(BUILD)/arm64 CC=$(CC_ARM64) $@
+
+.PHONY: interpose-snippets-arm64
+interpose-snippets-arm64: $(INTERPOSE_LIB_ARM64) $(INTERPOSE_SOFTGPU_ARM64) \
+	$(addprefix $(INTERPOSE_SNIPPETS_ARM64)/,names asked threads)
+
+# The integration tests need all.
+test-client: interpose-snippets interpose-snippets-arm64
 
 .PHONY: interpose interpose-arm64 test-interpose
 interpose: $(INTERPOSE_LIB) ## the interposer, libcuda.so.1

@@ -360,3 +360,47 @@ func TestGroup04ALaunchIsCountedOnceWhateverTheDriverCalls(t *testing.T) {
 		})
 	}
 }
+
+// The arm64 build, run by an emulator of the processor alone.
+func TestArm64ActsAsOnTheBareDriver(t *testing.T) {
+	n := node.New(t, node.Options{})
+	emulator, err := exec.LookPath("qemu-aarch64")
+	if err != nil {
+		t.Skipf("no emulator: %v", err)
+	}
+	soft := filepath.Join(buildDir(n), "arm64", "softgpu")
+	interposer := filepath.Join(buildDir(n), "lib", "heddle-aarch64")
+	for _, part := range []string{soft, interposer} {
+		if _, err := os.Stat(filepath.Join(part, "libcuda.so.1")); err != nil {
+			t.Skipf("not built: %v; run make interpose-snippets-arm64", err)
+		}
+	}
+	names := strings.Join(symbolNames(t, n), "\n")
+	for _, name := range []string{"names", "asked", "threads"} {
+		t.Run(name, func(t *testing.T) {
+			run := func(path string) []string {
+				cmd := exec.CommandContext(t.Context(), emulator, "-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH="+path,
+					filepath.Join(buildDir(n), "test", "interpose", "snippets-arm64", name))
+				cmd.Env = append(os.Environ(), n.DeviceEnv()...)
+				cmd.Stdin = strings.NewReader(names)
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%s with %s: %v\n%s", name, path, err, out)
+				}
+				where := filepath.Join(strings.SplitN(path, ":", 2)[0], "libcuda.so.1 0")
+				if name == "threads" && !strings.Contains(string(out), where) {
+					t.Errorf("the program said %q, want %q", out, where)
+				}
+				return withoutPaths(string(out))
+			}
+			bare, behind := run(soft), run(interposer+":"+soft)
+			if !slices.Equal(bare, behind) {
+				t.Errorf("bare:\n%s\nbehind:\n%s", head(bare), head(behind))
+			}
+		})
+	}
+}
+
+func head(lines []string) string {
+	return strings.Join(lines[:min(len(lines), 50)], "\n")
+}
