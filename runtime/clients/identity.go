@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
@@ -80,9 +82,14 @@ func alive(pidfd *os.File) bool {
 	return err == nil || errors.Is(err, unix.EPERM)
 }
 
-// procLimit bounds what is read of one file of a process; command lines can be
-// megabytes.
-const procLimit = 4096
+const (
+	// commandLimit is how much of a command line people see; it can be megabytes.
+	commandLimit = 4096
+	// factsLimit is more than the OS kernel can say about one process: its 65536
+	// groups are the longest. What decides who a client is must not be cut: of
+	// the group 12345 could remain the group 12.
+	factsLimit = 1 << 20
+)
 
 // lookUp reads what /proc tells about the client. A file that is missing or
 // forbidden leaves its field empty. If the process died meanwhile its number
@@ -94,14 +101,14 @@ func lookUp(cred unix.Ucred, pidfd *os.File) Identity {
 	}
 	bare := id
 	dir := "/proc/" + strconv.Itoa(id.PID)
-	if text, err := readSome(dir + "/cgroup"); err == nil {
+	if text, err := readWhole(dir + "/cgroup"); err == nil {
 		id.Cgroup = cgroupPath(text)
 		id.Container = containerID(text)
 	}
-	if text, err := readSome(dir + "/cmdline"); err == nil {
+	if text, err := readSome(dir+"/cmdline", commandLimit); err == nil {
 		id.Command = shm.Printable(bytes.ReplaceAll(bytes.TrimRight(text, "\x00"), []byte{0}, []byte{' '}))
 	}
-	if text, err := readSome(dir + "/status"); err == nil {
+	if text, err := readWhole(dir + "/status"); err == nil {
 		id.Groups = statusGroups(string(text))
 	}
 	if path, err := os.Readlink(dir + "/exe"); err == nil {
@@ -114,17 +121,29 @@ func lookUp(cred unix.Ucred, pidfd *os.File) Identity {
 	return id
 }
 
-// readSome reads a file of /proc, which needs three calls this way and nine by
-// package os: an attaching program waits meanwhile.
-func readSome(path string) ([]byte, error) {
+// readWhole reads a file of /proc that must not be cut.
+func readWhole(path string) ([]byte, error) {
+	text, err := readSome(path, factsLimit)
+	if err == nil && len(text) == factsLimit {
+		return nil, errdefs.Errorf(errdefs.Exhausted, "%s has more than %d bytes", path, factsLimit)
+	}
+	return text, err
+}
+
+// readSome reads the first bytes of a file of /proc, which needs three calls
+// this way and nine by package os: an attaching program waits meanwhile.
+func readSome(path string, limit int) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	text := make([]byte, 0, procLimit)
-	for len(text) < procLimit {
-		n, err := unix.Read(fd, text[len(text):procLimit])
+	text := make([]byte, 0, min(limit, 4096))
+	for len(text) < limit {
+		if len(text) == cap(text) {
+			text = slices.Grow(text, len(text))
+		}
+		n, err := unix.Read(fd, text[len(text):min(cap(text), limit)])
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

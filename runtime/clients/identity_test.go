@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,6 +81,32 @@ func TestStatusGroups(t *testing.T) {
 	}
 	if got := statusGroups("Name:\tx\nGroups:\t\n"); len(got) != 0 {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestALongListOfGroupsIsReadWhole(t *testing.T) {
+	want := make([]uint32, 3000)
+	for i := range want {
+		want[i] = 100000 + uint32(i)
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, Groups: want}}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("this user may not set groups: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pidfd := os.NewFile(uintptr(fd), "pidfd")
+	t.Cleanup(func() { _ = pidfd.Close() })
+	got := lookUp(unix.Ucred{Pid: int32(cmd.Process.Pid), Uid: 65534, Gid: 65534}, pidfd).Groups
+	if len(got) != len(want) || got[len(got)-1] != int(want[len(want)-1]) {
+		t.Errorf("%d groups, the last is %v; want %d, %d", len(got), got[max(0, len(got)-1):], len(want), want[len(want)-1])
 	}
 }
 
