@@ -4,6 +4,7 @@ import (
 	"context"
 	"os/user"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/heddle-project/heddle/runtime/clients"
@@ -76,11 +77,16 @@ func (a *admission) Admit(_ context.Context, who *clients.Applicant) (clients.Gr
 	return g, nil
 }
 
+// usersOwn is where systemd gives each user a part of the cgroup tree to manage.
+const usersOwn = "/user.slice/"
+
 // defaultTenant names the tenant of a client that no rule names one for: its
-// container, else its user.
+// container, else its user. In their own part of the cgroup tree users give the
+// names, and could give a group the name of anybody's container: what runs
+// there is theirs.
 func defaultTenant(who *clients.Applicant, user string) string {
 	switch {
-	case who.Container != "":
+	case who.Container != "" && !strings.HasPrefix(who.Cgroup, usersOwn):
 		return "container-" + who.Container
 	case user != "":
 		return user
