@@ -92,6 +92,7 @@ func assemble(src Source, path string, data []byte) (*Loaded, error) {
 	for _, p := range validate(&l.Config) {
 		problems = append(problems, l.locate(p))
 	}
+	problems.byLine()
 	if err := problems.orNil(); err != nil {
 		return nil, err
 	}

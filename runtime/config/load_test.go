@@ -76,12 +76,28 @@ colour = "red"
 				"heddled.toml:2: admin_gruop: unknown key; did you mean admin_group?",
 				`heddled.toml:4: log.level: "loud" is not one of "debug", "info", "warn", "error"`,
 				"heddled.toml:6: clients.max: want an integer, have a string",
+				"heddled.toml:7: clients.max_per_user: 0 is not between 1 and 65536",
 				`heddled.toml:9: scheduling.priority: "11" is not a class: want 0 to 9, realtime, high, normal, low or idle`,
 				`heddled.toml:11: class.low.window: want a duration with its unit, such as "200us" or "1s"`,
 				"heddled.toml:13: rule.0.user: want a string or a list of strings, have a number",
-				"heddled.toml:16: rule.0.colour: unknown key",
-				"heddled.toml:7: clients.max_per_user: 0 is not between 1 and 65536",
 				"heddled.toml:14: rule.0.priority: high is more urgent than max_priority, low",
+				"heddled.toml:16: rule.0.colour: unknown key",
+			},
+		},
+		{
+			name: "a bad default is told where it stands, not again by the rules that take it",
+			text: `version = 1
+[scheduling]
+weight = 0
+[[rule]]
+user = "alice"
+[[rule]]
+user = "bob"
+weight = -7
+`,
+			want: []string{
+				"heddled.toml:3: scheduling.weight: 0 is not between 1 and 10000",
+				"heddled.toml:8: rule.1.weight: -7 is not between 1 and 10000",
 			},
 		},
 		{

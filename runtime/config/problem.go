@@ -1,7 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/heddle-project/heddle/runtime/errdefs"
@@ -49,6 +52,18 @@ func (p Problems) Error() string {
 
 // Is reports that a configuration with problems is invalid, not unreadable.
 func (p Problems) Is(target error) bool { return target == errdefs.ErrInvalid }
+
+// byLine sorts the problems of the file as a reader meets them; those of other
+// sources follow in their order.
+func (p Problems) byLine() {
+	place := func(q Problem) int {
+		if q.File == "" {
+			return math.MaxInt
+		}
+		return q.Line
+	}
+	slices.SortStableFunc(p, func(a, b Problem) int { return cmp.Compare(place(a), place(b)) })
+}
 
 func (p Problems) orNil() error {
 	if len(p) == 0 {

@@ -89,7 +89,7 @@ func validate(c *Config) Problems {
 	for n := range c.Classes {
 		k.classParameters("class."+ClassName(n)+".", c.Classes[n])
 	}
-	k.rules(c.Rules)
+	k.rules(c.Rules, c.Scheduling.Weight)
 	return k.problems
 }
 
@@ -104,7 +104,7 @@ func (k *checker) classParameters(path string, c Class) {
 	}
 }
 
-func (k *checker) rules(rules []Rule) {
+func (k *checker) rules(rules []Rule, inherited int) {
 	everything := ""
 	for i := range rules {
 		r := &rules[i]
@@ -124,7 +124,10 @@ func (k *checker) rules(rules []Rule) {
 			k.fail(at+"priority", "%s is more urgent than max_priority, %s",
 				ClassName(r.Priority), ClassName(r.MaxPriority))
 		}
-		k.between(at+"weight", r.Weight, 1, WeightMax)
+		// A weight that the rule took from [scheduling] is judged there, once.
+		if r.Weight != inherited {
+			k.between(at+"weight", r.Weight, 1, WeightMax)
+		}
 		if strings.ContainsAny(r.Tenant, " \t\r\n") || len(r.Tenant) > 63 {
 			k.fail(at+"tenant", "%s has spaces or more than 63 bytes", quote(r.Tenant))
 		}
