@@ -203,6 +203,8 @@ func TestConnSaysWhyItCannotReachHeddled(t *testing.T) {
 			if err != nil {
 				return
 			}
+			// The request first: who closes before it comes is gone, not rude.
+			_, _ = conn.Read(make([]byte, 4096))
 			_, _ = io.WriteString(conn, "SSH-2.0-rude\r\n")
 			_ = conn.Close()
 		}
@@ -213,6 +215,7 @@ func TestConnSaysWhyItCannotReachHeddled(t *testing.T) {
 	}{
 		{"no socket", filepath.Join(dir, "none"), "no such socket", errdefs.Unavailable},
 		{"a plain file", file, "nobody listens", errdefs.Unavailable},
+		{"a path that no socket has", filepath.Join(dir, strings.Repeat("s", 108)), "a unix socket's path has at most 107", errdefs.Invalid},
 		{"another program's socket", rude, "not heddled's API socket", errdefs.Invalid},
 	}
 	for _, tt := range tests {

@@ -51,7 +51,15 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
+// pathMax is the longest path of a unix socket; the system's own word for a
+// longer one is "invalid argument".
+const pathMax = 107
+
 func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
+	if len(c.path) > pathMax {
+		return nil, &dialError{errdefs.Errorf(errdefs.Invalid,
+			"%s is %d bytes long; a unix socket's path has at most %d", c.path, len(c.path), pathMax)}
+	}
 	dialer := net.Dialer{Timeout: dialTimeout}
 	conn, err := dialer.DialContext(ctx, "unix", c.path)
 	switch {
