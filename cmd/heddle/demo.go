@@ -111,7 +111,8 @@ func (a *app) demo(ctx context.Context, o *demoOptions) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A reader that has seen enough (demo | head) ends it like a Ctrl-C, and is cleaned up after.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
 
 	// The children are told to die with the thread that started them; so this one stays.

@@ -25,6 +25,13 @@ type demo struct {
 
 func startDemo(t *testing.T, args ...string) *demo {
 	t.Helper()
+	d := prepareDemo(t, args...)
+	d.start(t)
+	return d
+}
+
+func prepareDemo(t *testing.T, args ...string) *demo {
+	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +51,32 @@ func startDemo(t *testing.T, args ...string) *demo {
 	d := &demo{cmd: exec.Command(heddle, append([]string{"demo"}, args...)...), temp: temp}
 	d.cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 	d.cmd.Stdout, d.cmd.Stderr = &d.stdout, &d.stderr
+	return d
+}
+
+func (d *demo) start(t *testing.T) {
+	t.Helper()
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.cmd.Process.Kill() }) // if the test has failed on the way
-	return d
+}
+
+// As with `heddle demo | head -1`: the end is a signal at the next line, and a
+// program that dies of it cleans nothing up.
+func TestDemoWhoseReaderHasLeftLeavesNothing(t *testing.T) {
+	d := prepareDemo(t, "--duration", "3s")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.cmd.Stdout = w
+	d.start(t)
+	_, _ = w.Close(), r.Close() // only the demo has it now, and nobody reads
+	if err := d.cmd.Wait(); err == nil {
+		t.Error("the demo says it went well, and nobody has read of it")
+	}
+	d.wantNothingLeft(t)
 }
 
 // processes are those of the demo's children that run.
