@@ -136,6 +136,9 @@ func TestDemoScreenKeepsItsShape(t *testing.T) {
 	if lines := strings.Count(text, "\n"); lines != 3 {
 		t.Errorf("%d lines, want 3:\n%s", lines, text)
 	}
+	if !strings.HasPrefix(text, wrapOff) || !strings.HasSuffix(text, wrapOn) {
+		t.Errorf("lines may wrap in a narrow terminal: %q", text)
+	}
 	if !strings.Contains(text, strings.Repeat("#", demoStrip)+"    1 done, last   6.2 ms, runs 100%") {
 		t.Errorf("no full strip in\n%s", text)
 	}

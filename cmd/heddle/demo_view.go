@@ -279,14 +279,17 @@ func demoScreen(title string, elapsed, length time.Duration, rows []demoRow, col
 	const bar = 24
 	full := min(int(bar*elapsed/max(length, 1)), bar)
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s [%s%s] %.1f s%s\n", colors.paint(toneHeader, fmt.Sprintf("%-22s", title)),
-		strings.Repeat("=", full), strings.Repeat(" ", bar-full), elapsed.Seconds(), clearLine)
+	// A line that wrapped would take two, and the next screen would begin one too low. Each line is
+	// cleared before it is written: afterwards a cut one would lose its last column.
+	fmt.Fprintf(&out, "%s%s%s [%s%s] %.1f s\n", wrapOff, clearLine, colors.paint(toneHeader, fmt.Sprintf("%-22s", title)),
+		strings.Repeat("=", full), strings.Repeat(" ", bar-full), elapsed.Seconds())
 	for i := range rows {
 		r := &rows[i]
 		state := r.now()
-		fmt.Fprintf(&out, "  %-9s %s %s%s %s%s\n", r.name, colors.paint(state.tone(), state.word()),
-			paintStrip(r.strip, colors), strings.Repeat(" ", demoStrip-len(r.strip)), r.progress(), clearLine)
+		fmt.Fprintf(&out, "%s  %-9s %s %s%s %s\n", clearLine, r.name, colors.paint(state.tone(), state.word()),
+			paintStrip(r.strip, colors), strings.Repeat(" ", demoStrip-len(r.strip)), r.progress())
 	}
+	out.WriteString(wrapOn)
 	return out.String()
 }
 

@@ -27,6 +27,8 @@ const (
 	clearAll   = "\x1b[2J"
 	cursorHide = "\x1b[?25l"
 	cursorShow = "\x1b[?25h"
+	wrapOff    = "\x1b[?7l"
+	wrapOn     = "\x1b[?7h"
 )
 
 // watchClients shows the list until the user has seen enough: an interrupt is the way to end it,
