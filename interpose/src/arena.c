@@ -58,7 +58,7 @@ void heddle_arena_wake(uint32_t device, const uint32_t *doorbell) {
         classes &= classes - 1;
     }
     if (sleepers != 0) {
-        heddle_futex_wake(doorbell);
+        heddle_futex_wake_few(doorbell);
     }
 }
 

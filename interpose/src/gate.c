@@ -1,5 +1,7 @@
 #include "gate.h"
 
+#include <time.h>
+
 #include "arena.h"
 #include "client.h"
 #include "clock.h"
@@ -19,11 +21,21 @@ enum {
     CLOSED_WAIT_MAX_NS = 100 * 1000 * 1000,
 };
 
+/*
+ * A holder that rings and holds on, over and over, would make its waiters spin. After so many vain
+ * rings in one wait they answer no sooner than this.
+ */
+enum {
+    VAIN_RINGS_MAX = 32,
+    VAIN_PAUSE_NS = 100 * 1000,
+};
+
 /* The peers that hold a launch can be many; slots[i] is the slot of peers[i]. */
 struct view {
     struct heddle_gate_input input;
     struct heddle_gate_answer answer;
     uint32_t count;
+    uint32_t rings; /* how often a doorbell ended a sleep of this wait */
     uint32_t slots[HEDDLE_PEERS_MAX];
     struct heddle_gate_peer peers[HEDDLE_PEERS_MAX];
 };
@@ -97,6 +109,19 @@ static uint64_t until(const struct view *view, uint64_t longest) {
     return retry <= now ? 0 : heddle_gate_clamp(retry - now, longest);
 }
 
+static void sleep_on(const uint32_t *doorbell, uint32_t value, struct view *view) {
+    const struct timespec vain = {.tv_nsec = VAIN_PAUSE_NS};
+    const enum heddle_futex_end end =
+        heddle_futex_wait(doorbell, value, until(view, PEER_WAIT_MAX_NS));
+
+    if (end == HEDDLE_FUTEX_WOKEN) {
+        heddle_futex_wake_few(doorbell); /* the holder itself woke no more than that */
+    }
+    if (end != HEDDLE_FUTEX_TIMED_OUT && ++view->rings > VAIN_RINGS_MAX) {
+        (void)nanosleep(&vain, NULL);
+    }
+}
+
 /* Says that it sleeps, looks again, and only then sleeps on the holder's doorbell. */
 static void wait_for_peer(uint32_t device, struct view *view) {
     const uint32_t slot = view->slots[view->answer.peer];
@@ -107,7 +132,7 @@ static void wait_for_peer(uint32_t device, struct view *view) {
     value = heddle_load_acquire32(doorbell);
     decide(device, view);
     if (view->answer.result == HEDDLE_GATE_HELD_PEER && view->slots[view->answer.peer] == slot) {
-        heddle_futex_wait(doorbell, value, until(view, PEER_WAIT_MAX_NS));
+        sleep_on(doorbell, value, view);
     }
     heddle_arena_rise(device);
     if (!heddle_connect_alive()) {
@@ -118,7 +143,7 @@ static void wait_for_peer(uint32_t device, struct view *view) {
 static void wait_once(uint32_t device, struct view *view) {
     switch (view->answer.result) {
     case HEDDLE_GATE_HELD_CLOSED:
-        heddle_futex_wait(&verdict_of(device)->gate, view->input.gate, CLOSED_WAIT_MAX_NS);
+        (void)heddle_futex_wait(&verdict_of(device)->gate, view->input.gate, CLOSED_WAIT_MAX_NS);
         break;
     case HEDDLE_GATE_HELD_WINDOW:
         heddle_window_wait(device);
@@ -160,6 +185,7 @@ void heddle_gate_pass(uint32_t device) {
 
     view.input.held_since_ns = 0;
     view.input.reserved = 0;
+    view.rings = 0;
     decide(device, &view);
     if (is_open(&view)) {
         return;

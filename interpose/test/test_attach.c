@@ -413,6 +413,78 @@ TEST("a peer that never falls idle delays a launch and cannot stop it") {
     in_child(overrun);
 }
 
+static struct heddle_client_segment *the_peer;
+
+static void *ring_on(void *unused) {
+    while (heddle_load_relaxed32(&the_peer->devices[2].busy_streams) != 0) {
+        heddle_add_seq_cst32(&the_peer->devices[2].doorbell, 1);
+    }
+    return unused;
+}
+
+static void restless(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct timespec used;
+    pthread_t thread;
+
+    the_peer = add_peer(daemon);
+    test_daemon_verdict(daemon)->devices[0].max_hold_ns = 400000000;
+    heddle_store_release32(&the_peer->devices[2].busy_streams, 1);
+    pause_us(50000);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
+    CHECK(pthread_create(&thread, NULL, ring_on, NULL) == 0);
+    CHECK_EQUAL(launch(), 0);
+    heddle_store_release32(&the_peer->devices[2].busy_streams, 0);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(test_daemon_client(daemon)->devices[0].overruns, 1);
+    /* Of its own time: a slow machine makes it less. */
+    CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0);
+    CHECK(used.tv_sec == 0 && used.tv_nsec < 130000000);
+    test_daemon_kill(daemon);
+}
+
+TEST("a peer that rings without end makes nobody spin") {
+    in_child(restless);
+}
+
+/* More sleepers than one ring wakes, none of which gives up by itself in time. */
+enum { CROWD = 40 };
+
+static uint32_t crowd_bell;
+static uint32_t crowd_out;
+
+static void *crowd_member(void *unused) {
+    while (heddle_futex_wait(&crowd_bell, 0, 60000000000U) != HEDDLE_FUTEX_WOKEN) {
+    }
+    heddle_add_seq_cst32(&crowd_out, 1);
+    return unused;
+}
+
+static bool some_out(void) {
+    return heddle_load_acquire32(&crowd_out) != 0;
+}
+
+TEST("one ring wakes a few of a crowd, so that a crowd cannot delay who rings") {
+    pthread_t threads[CROWD];
+
+    for (int i = 0; i < CROWD; i++) {
+        CHECK(pthread_create(&threads[i], NULL, crowd_member, NULL) == 0);
+    }
+    pause_us(100000);
+    heddle_futex_wake_few(&crowd_bell);
+    CHECK(eventually_(some_out));
+    pause_us(100000);
+    CHECK(heddle_load_acquire32(&crowd_out) < CROWD);
+    for (int i = 0; i < 100 && heddle_load_acquire32(&crowd_out) < CROWD; i++) {
+        heddle_futex_wake_few(&crowd_bell);
+        pause_us(20000);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    CHECK_EQUAL(crowd_out, CROWD);
+}
+
 static void publish(void) {
     struct test_daemon *daemon = attached_daemon();
     const struct heddle_client_segment *client = test_daemon_client(daemon);
