@@ -139,7 +139,7 @@ func TestDemoScreenKeepsItsShape(t *testing.T) {
 	if !strings.HasPrefix(text, wrapOff) || !strings.HasSuffix(text, wrapOn) {
 		t.Errorf("lines may wrap in a narrow terminal: %q", text)
 	}
-	if !strings.Contains(text, strings.Repeat("#", demoStrip)+"    1 done, last   6.2 ms, runs 100%") {
+	if !strings.Contains(text, " "+strings.Repeat("#", demoShown)+"    1 done, last   6.2 ms, runs 100%") {
 		t.Errorf("no full strip in\n%s", text)
 	}
 }

@@ -17,7 +17,8 @@ import (
 const (
 	demoTick      = 100 * time.Millisecond // on a terminal
 	demoLineEvery = 2 * time.Second        // elsewhere
-	demoStrip     = 40                     // ticks that a strip shows
+	demoStrip     = 40                     // ticks that the shares are counted over
+	demoShown     = 16                     // ticks that a strip shows, so that a row fits into 80 columns
 )
 
 // demoView shows what goes on: on a terminal a few lines repainted in place, elsewhere a line now
@@ -286,8 +287,9 @@ func demoScreen(title string, elapsed, length time.Duration, rows []demoRow, col
 	for i := range rows {
 		r := &rows[i]
 		state := r.now()
+		shown := r.strip[max(0, len(r.strip)-demoShown):]
 		fmt.Fprintf(&out, "%s  %-9s %s %s%s %s\n", clearLine, r.name, colors.paint(state.tone(), state.word()),
-			paintStrip(r.strip, colors), strings.Repeat(" ", demoStrip-len(r.strip)), r.progress())
+			paintStrip(shown, colors), strings.Repeat(" ", demoShown-len(shown)), r.progress())
 	}
 	out.WriteString(wrapOn)
 	return out.String()
