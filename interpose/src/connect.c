@@ -50,12 +50,13 @@ static void pause_ns(uint64_t ns) {
     (void)nanosleep(&time, NULL);
 }
 
-static void close_channel(void) {
+/* A connection that was not welcomed never was the channel: nobody may send on it. */
+static void close_connection(int connection) {
     pthread_mutex_lock(&lock);
-    if (channel >= 0) {
-        close(channel);
+    if (channel == connection) {
         channel = -1;
     }
+    close(connection);
     pthread_mutex_unlock(&lock);
 }
 
@@ -207,13 +208,12 @@ static enum outcome connect_once(bool *lived) {
 
     if (to >= 0) {
         outcome = greet(to);
-        pthread_mutex_lock(&lock);
-        channel = to; /* however far it came, it is closed in one place */
-        pthread_mutex_unlock(&lock);
     }
     *lived = heddle_client()->process.attach_count != before;
     set_state(outcome == GIVE_UP ? HEDDLE_OFF : HEDDLE_DETACHED);
-    close_channel();
+    if (to >= 0) {
+        close_connection(to);
+    }
     wake_held();
     return outcome;
 }
