@@ -1,5 +1,6 @@
 #include "gate.h"
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "arena.h"
@@ -29,6 +30,12 @@ enum {
     VAIN_RINGS_MAX = 32,
     VAIN_PAUSE_NS = 100 * 1000,
 };
+
+static uint64_t pauses;
+
+uint64_t heddle_gate_pauses(void) {
+    return heddle_load_relaxed64(&pauses);
+}
 
 /* The peers that hold a launch can be many; slots[i] is the slot of peers[i]. */
 struct view {
@@ -118,6 +125,7 @@ static void sleep_on(const uint32_t *doorbell, uint32_t value, struct view *view
         heddle_futex_wake_few(doorbell); /* the holder itself woke no more than that */
     }
     if (end != HEDDLE_FUTEX_TIMED_OUT && ++view->rings > VAIN_RINGS_MAX) {
+        heddle_add_seq_cst64(&pauses, 1);
         (void)nanosleep(&vain, NULL);
     }
 }
@@ -156,32 +164,63 @@ static void wait_once(uint32_t device, struct view *view) {
 
 static uint32_t waiting[HEDDLE_DEVICES_MAX];
 
-static void begin_hold(uint32_t device, uint64_t now) {
-    struct heddle_client_device *self = &heddle_client()->devices[device];
+/* What a caller waits for; it can change while it waits. */
+enum waits_for { NOTHING, OTHERS, WINDOW };
 
-    if (heddle_add_seq_cst32(&waiting[device], 1) == 1) {
-        heddle_store_relaxed64(&self->held_since_ns, now);
+struct wait {
+    enum waits_for what;
+    uint64_t since_ns;
+    bool held; /* for others, at any time */
+};
+
+static enum waits_for reason(const struct view *view) {
+    if (is_open(view)) {
+        return NOTHING;
     }
-    heddle_add_seq_cst64(&self->holds, 1);
+    return view->answer.result == HEDDLE_GATE_HELD_WINDOW ? WINDOW : OTHERS;
 }
 
-static void end_hold(uint32_t device, const struct view *view) {
-    struct heddle_client_device *self = &heddle_client()->devices[device];
-    const uint64_t since = view->input.held_since_ns;
-    const uint64_t now = view->input.now_ns;
+static void begin_hold(struct heddle_client_device *self, uint32_t device, struct wait *wait) {
+    if (heddle_add_seq_cst32(&waiting[device], 1) == 1) {
+        heddle_store_relaxed64(&self->held_since_ns, wait->since_ns);
+    }
+    if (!wait->held) {
+        heddle_add_seq_cst64(&self->holds, 1);
+    }
+    wait->held = true;
+}
 
-    heddle_add_seq_cst64(&self->held_ns, now > since ? now - since : 0);
+static void end_hold(struct heddle_client_device *self, uint32_t device) {
     if (heddle_add_seq_cst32(&waiting[device], (uint32_t)-1) == 0) {
         heddle_store_relaxed64(&self->held_since_ns, 0);
     }
-    if (view->answer.result == HEDDLE_GATE_OVERRUN &&
-        heddle_add_seq_cst64(&self->overruns, 1) == 1) {
-        heddle_log(HEDDLE_LOG_WARN, "a launch was held for its longest time and went on");
+}
+
+/* Books the time since the last call under what it was spent for. */
+static void book(uint32_t device, const struct view *view, struct wait *wait) {
+    struct heddle_client_device *self = &heddle_client()->devices[device];
+    const uint64_t now = view->input.now_ns;
+    const uint64_t passed = now > wait->since_ns ? now - wait->since_ns : 0;
+    const enum waits_for before = wait->what;
+
+    wait->what = reason(view);
+    if (before == WINDOW) {
+        heddle_add_seq_cst64(&self->paced_ns, passed);
+    } else if (before == OTHERS && wait->what == OTHERS) {
+        return; /* one hold, booked when it ends */
+    } else if (before == OTHERS) {
+        heddle_add_seq_cst64(&self->held_ns, passed);
+        end_hold(self, device);
+    }
+    wait->since_ns = now;
+    if (wait->what == OTHERS) {
+        begin_hold(self, device, wait);
     }
 }
 
 void heddle_gate_pass(uint32_t device) {
     struct view view;
+    struct wait wait = {.what = NOTHING};
 
     view.input.held_since_ns = 0;
     view.input.reserved = 0;
@@ -191,10 +230,14 @@ void heddle_gate_pass(uint32_t device) {
         return;
     }
     view.input.held_since_ns = view.input.now_ns;
-    begin_hold(device, view.input.now_ns);
+    book(device, &view, &wait);
     do {
         wait_once(device, &view);
         decide(device, &view);
+        book(device, &view, &wait);
     } while (!is_open(&view));
-    end_hold(device, &view);
+    if (view.answer.result == HEDDLE_GATE_OVERRUN &&
+        heddle_add_seq_cst64(&heddle_client()->devices[device].overruns, 1) == 1) {
+        heddle_log(HEDDLE_LOG_WARN, "a launch was held for its longest time and went on");
+    }
 }

@@ -10,4 +10,7 @@ uint32_t heddle_gate_word(uint32_t device);
 /* Returns when the launch may go on. Not for a client that nothing bounds. */
 void heddle_gate_pass(uint32_t device);
 
+/* How often a waiter of this process paused because doorbells rang in vain. */
+uint64_t heddle_gate_pauses(void);
+
 #endif /* HEDDLE_GATE_WAIT_H */

@@ -14,22 +14,6 @@
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_thread, counter) == 0);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_verdict_segment, process.gate) == 64);
 
-/* A plain load and store: exact while one thread launches, and cheap when others only count on it. */
-static void count_up(uint64_t *counter) {
-    heddle_store_relaxed64(counter, heddle_load_relaxed64(counter) + 1);
-}
-
-static void count(const struct heddle_launch *launch) {
-    struct heddle_client_segment *client = heddle_client();
-    struct heddle_client_device *device = &client->devices[launch->device];
-
-    count_up(&client->process.driver_launches);
-    count_up(&device->launches);
-    if (launch->graph) {
-        count_up(&device->graph_launches);
-    }
-}
-
 /*
  * A driver may call its own exports through the dynamic linker and so come back to us inside a
  * launch that has had its turn. Such a call is not a launch of the program.
@@ -57,7 +41,9 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
     if (launch->gate == 0) {
         return;
     }
-    count(launch);
+    if (graph) {
+        heddle_add_seq_cst64(&heddle_client()->devices[launch->device].graph_launches, 1);
+    }
     if (heddle_capture_open()) {
         launch->gate &= HEDDLE_GATE_PUBLISH; /* a process that captures is not held */
     }

@@ -15,6 +15,7 @@
 #include "daemon.h"
 #include "fake_driver.h"
 #include "futex.h"
+#include "gate.h"
 #include "heddle/atomic.h"
 #include "message.h"
 #include "test.h"
@@ -424,7 +425,6 @@ static void *ring_on(void *unused) {
 
 static void restless(void) {
     struct test_daemon *daemon = attached_daemon();
-    struct timespec used;
     pthread_t thread;
 
     the_peer = add_peer(daemon);
@@ -437,9 +437,7 @@ static void restless(void) {
     heddle_store_release32(&the_peer->devices[2].busy_streams, 0);
     pthread_join(thread, NULL);
     CHECK_EQUAL(test_daemon_client(daemon)->devices[0].overruns, 1);
-    /* Of its own time: a slow machine makes it less. */
-    CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0);
-    CHECK(used.tv_sec == 0 && used.tv_nsec < 130000000);
+    CHECK(heddle_gate_pauses() > 0);
     test_daemon_kill(daemon);
 }
 
@@ -493,7 +491,6 @@ static void publish(void) {
     CHECK_EQUAL(launch(), 0);
     CHECK_EQUAL(launch(), 0);
     CHECK_EQUAL(client->devices[0].busy_streams, 1);
-    CHECK_EQUAL(client->devices[0].launches, 2);
     CHECK_EQUAL(cuStreamSynchronize(stream), 0);
     CHECK_EQUAL(client->devices[0].busy_streams, 0);
     CHECK_EQUAL(client->devices[0].doorbell, 1);
@@ -504,6 +501,10 @@ static void publish(void) {
 
 TEST("a client that others watch shows when it is busy, at the cost of no event") {
     in_child(publish);
+}
+
+static bool paced(void) {
+    return heddle_load_acquire64(&heddle_client()->devices[0].paced_ns) != 0;
 }
 
 static void window(void) {
@@ -520,7 +521,8 @@ static void window(void) {
     CHECK_EQUAL(launch(), 0);
     CHECK_EQUAL(calls()->events_recorded, 2);
     CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
-    CHECK(eventually_(held));
+    CHECK(eventually_(paced));
+    CHECK(!held());
     CHECK_EQUAL(calls()->launches, 3);
     __atomic_store_n(&answers()->query, 0, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);

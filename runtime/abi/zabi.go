@@ -181,10 +181,9 @@ type ClientProcess struct {
 	PID              uint32 // as the client sees itself; never used as identity
 	AttachCount      uint32 // how often this process image attached
 	UnnamedAddresses uint64 // cuGetProcAddress answers that had no exported name
-	DriverLaunches   uint64 // launches in the slow path, all devices
 	LogHead          uint64 // records ever written; slot = n % HEDDLE_LOG_RECORDS
 	LogDropped       uint64
-	Reserved         [3]uint64
+	Reserved         [4]uint64
 }
 
 // ClientThread mirrors struct heddle_client_thread.
@@ -210,11 +209,11 @@ type ClientDevice struct {
 	ReservedPeer    [3]uint64
 	BusyNs          uint64 // writer: client; reader: daemon; duration: time with busy_streams > 0, ended spans
 	BusySinceNs     uint64 // start of the present span, 0 = idle
-	HeldNs          uint64 // duration: time that callers waited at the gate, ended waits
-	HeldSinceNs     uint64 // start of the oldest present wait, 0 = nobody waits
-	Holds           uint64 // launches that had to wait
+	HeldNs          uint64 // duration: time that callers waited for others, ended waits
+	HeldSinceNs     uint64 // start of the oldest present wait for others, 0 = nobody waits
+	Holds           uint64 // launches that had to wait for others
 	Overruns        uint64 // waits ended by max_hold_ns
-	Launches        uint64 // launches in the slow path
+	PacedNs         uint64 // duration: time that callers waited for their own window, so far
 	GraphLaunches   uint64
 	MemoryBytes     uint64 // writer: client; reader: daemon; allocated now, as counted at the entries
 	MemoryPeakBytes uint64

@@ -71,7 +71,6 @@ type ProcessSnapshot struct {
 	PID              uint32 // as the client sees itself; never an identity
 	AttachCount      uint32
 	UnnamedAddresses uint64
-	DriverLaunches   uint64 // launches in the slow path
 	Launches         uint64 // all launches, summed over the threads' counters
 	LogDropped       uint64
 }
@@ -86,7 +85,6 @@ func (v ClientView) Process() (ProcessSnapshot, error) {
 		PID:              atomic.LoadUint32(&p.PID),
 		AttachCount:      atomic.LoadUint32(&p.AttachCount),
 		UnnamedAddresses: atomic.LoadUint64(&p.UnnamedAddresses),
-		DriverLaunches:   atomic.LoadUint64(&p.DriverLaunches),
 		LogDropped:       atomic.LoadUint64(&p.LogDropped),
 	}
 	for i := range v.seg.Threads {
@@ -112,7 +110,7 @@ type DeviceSnapshot struct {
 	HeldSince     uint64
 	Holds         uint64
 	Overruns      uint64
-	Launches      uint64 // in the slow path
+	Paced         time.Duration // waits for its own window
 	GraphLaunches uint64
 
 	MemoryBytes     uint64
@@ -147,7 +145,7 @@ func (v ClientView) Device(slot int) (DeviceSnapshot, error) {
 		HeldSince:       atomic.LoadUint64(&d.HeldSinceNs),
 		Holds:           atomic.LoadUint64(&d.Holds),
 		Overruns:        atomic.LoadUint64(&d.Overruns),
-		Launches:        atomic.LoadUint64(&d.Launches),
+		Paced:           duration(atomic.LoadUint64(&d.PacedNs)),
 		GraphLaunches:   atomic.LoadUint64(&d.GraphLaunches),
 		MemoryBytes:     atomic.LoadUint64(&d.MemoryBytes),
 		MemoryPeakBytes: atomic.LoadUint64(&d.MemoryPeakBytes),

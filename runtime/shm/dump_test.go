@@ -35,7 +35,7 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 		t.Errorf("header = %+v, want %+v", got, wantHeader)
 	}
 	wantProcess := ProcessSnapshot{
-		PID: 4242, AttachCount: 2, UnnamedAddresses: 3, DriverLaunches: 4,
+		PID: 4242, AttachCount: 2, UnnamedAddresses: 3,
 		Launches: 64*1000 + 63*64/2, LogDropped: 1,
 	}
 	if got, err := v.Process(); err != nil || got != wantProcess {
@@ -46,7 +46,7 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 			BusyStreams: uint32(i), Doorbell: uint32(mark(i, 1)), IdleSince: mark(i, 2), BusyUntil: mark(i, 3),
 			NextLaunch: mark(i, 4), HeadEstimate: time.Duration(mark(i, 5)), Busy: time.Duration(mark(i, 6)),
 			BusySince: mark(i, 7), Held: time.Duration(mark(i, 8)), HeldSince: mark(i, 9), Holds: mark(i, 10),
-			Overruns: mark(i, 11), Launches: mark(i, 12), GraphLaunches: mark(i, 13), MemoryBytes: mark(i, 14),
+			Overruns: mark(i, 11), Paced: time.Duration(mark(i, 12)), GraphLaunches: mark(i, 13), MemoryBytes: mark(i, 14),
 			MemoryPeakBytes: mark(i, 15), Allocations: mark(i, 16), Frees: mark(i, 17),
 		}
 		for b := range want.UUID {

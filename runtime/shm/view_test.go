@@ -40,7 +40,7 @@ func TestDeviceReadsEveryWord(t *testing.T) {
 	d.BusyStreams, d.Doorbell = 1, 2
 	d.IdleSinceNs, d.BusyUntilNs, d.NextLaunchNs, d.HeadEstimateNs = 3, 4, 5, 6
 	d.BusyNs, d.BusySinceNs, d.HeldNs, d.HeldSinceNs = 7, 8, 9, 10
-	d.Holds, d.Overruns, d.Launches, d.GraphLaunches = 11, 12, 13, 14
+	d.Holds, d.Overruns, d.PacedNs, d.GraphLaunches = 11, 12, 13, 14
 	d.MemoryBytes, d.MemoryPeakBytes, d.Allocations, d.Frees = 15, 16, 17, 18
 	for i := range d.UUID {
 		d.UUID[i] = byte(100 + i)
@@ -52,7 +52,7 @@ func TestDeviceReadsEveryWord(t *testing.T) {
 	want := DeviceSnapshot{
 		UUID:        d.UUID,
 		BusyStreams: 1, Doorbell: 2, IdleSince: 3, BusyUntil: 4, NextLaunch: 5, HeadEstimate: 6,
-		Busy: 7, BusySince: 8, Held: 9, HeldSince: 10, Holds: 11, Overruns: 12, Launches: 13, GraphLaunches: 14,
+		Busy: 7, BusySince: 8, Held: 9, HeldSince: 10, Holds: 11, Overruns: 12, Paced: 13, GraphLaunches: 14,
 		MemoryBytes: 15, MemoryPeakBytes: 16, Allocations: 17, Frees: 18,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -69,12 +69,12 @@ func TestDeviceReadsEveryWord(t *testing.T) {
 func TestProcessSumsTheThreads(t *testing.T) {
 	seg, v := newSegment()
 	seg.Process.PID, seg.Process.AttachCount = 42, 2
-	seg.Process.UnnamedAddresses, seg.Process.DriverLaunches, seg.Process.LogDropped = 3, 4, 5
+	seg.Process.UnnamedAddresses, seg.Process.LogDropped = 3, 5
 	for i := range seg.Threads {
 		seg.Threads[i].Launches = uint64(i)
 	}
 	got, err := v.Process()
-	want := ProcessSnapshot{PID: 42, AttachCount: 2, UnnamedAddresses: 3, DriverLaunches: 4, Launches: 63 * 64 / 2, LogDropped: 5}
+	want := ProcessSnapshot{PID: 42, AttachCount: 2, UnnamedAddresses: 3, Launches: 63 * 64 / 2, LogDropped: 5}
 	if err != nil || got != want {
 		t.Errorf("Process = %+v, %v; want %+v", got, err, want)
 	}

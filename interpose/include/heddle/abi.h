@@ -105,10 +105,9 @@ struct heddle_client_process {
     HEDDLE_ALIGNED(64) uint32_t pid; /* as the client sees itself; never used as identity */
     uint32_t attach_count;           /* how often this process image attached */
     uint64_t unnamed_addresses;      /* cuGetProcAddress answers that had no exported name */
-    uint64_t driver_launches;        /* launches in the slow path, all devices */
     uint64_t log_head;               /* records ever written; slot = n % HEDDLE_LOG_RECORDS */
     uint64_t log_dropped;
-    uint64_t reserved[3];
+    uint64_t reserved[4];
 };
 
 /* writer: one client thread at a time; reader: daemon */
@@ -131,11 +130,11 @@ struct heddle_client_device {
     /* writer: client; reader: daemon */
     HEDDLE_ALIGNED(64) uint64_t busy_ns; /* duration: time with busy_streams > 0, ended spans */
     uint64_t busy_since_ns;              /* start of the present span, 0 = idle */
-    uint64_t held_ns;       /* duration: time that callers waited at the gate, ended waits */
-    uint64_t held_since_ns; /* start of the oldest present wait, 0 = nobody waits */
-    uint64_t holds;         /* launches that had to wait */
+    uint64_t held_ns;       /* duration: time that callers waited for others, ended waits */
+    uint64_t held_since_ns; /* start of the oldest present wait for others, 0 = nobody waits */
+    uint64_t holds;         /* launches that had to wait for others */
     uint64_t overruns;      /* waits ended by max_hold_ns */
-    uint64_t launches;      /* launches in the slow path */
+    uint64_t paced_ns;      /* duration: time that callers waited for their own window, so far */
     uint64_t graph_launches;
 
     /* writer: client; reader: daemon */

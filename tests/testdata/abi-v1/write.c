@@ -53,7 +53,6 @@ static int save_client(const char *folder) {
     s.process.pid = 4242;
     s.process.attach_count = 2;
     s.process.unnamed_addresses = 3;
-    s.process.driver_launches = 4;
     s.process.log_head = 2;
     s.process.log_dropped = 1;
     for (unsigned i = 0; i < HEDDLE_DEVICES_MAX; i++) {
@@ -71,7 +70,7 @@ static int save_client(const char *folder) {
         d->held_since_ns = mark(i, 9);
         d->holds = mark(i, 10);
         d->overruns = mark(i, 11);
-        d->launches = mark(i, 12);
+        d->paced_ns = mark(i, 12);
         d->graph_launches = mark(i, 13);
         d->memory_bytes = mark(i, 14);
         d->memory_peak_bytes = mark(i, 15);
