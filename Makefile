@@ -77,7 +77,7 @@ test: need-test ## every test, Go and C; ends with what passed, what was skipped
 	$(REPORT) sum && exit $$failed
 
 .PHONY: test-go
-test-go: build $(REPORT) ## Go tests of single packages, with the race detector
+test-go: build test-client $(REPORT) ## Go tests of single packages, with the race detector
 	@$(REPORT) go "Go, race detector" -race -timeout 15m \
 		$$($(GO) list ./... | grep -v -e /tests/integration -e /tests/crash -e /tests/device)
 
