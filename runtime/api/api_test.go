@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -334,6 +336,38 @@ func TestAUserHasABoundedNumberOfConnections(t *testing.T) {
 	if len(l.open) != 0 {
 		t.Errorf("counts are left over: %v", l.open)
 	}
+}
+
+// Without a bound of ours, a user's connections times Go's 250 streams would be
+// so many watchers.
+func TestAConnectionCarriesABoundedNumberOfStreams(t *testing.T) {
+	conn, err := net.Dial("unix", serve(t, &backend{}, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	emptySettings := string([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0})
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+emptySettings); err != nil {
+		t.Fatal(err)
+	}
+	header := make([]byte, 9)
+	if _, err := io.ReadFull(conn, header); err != nil {
+		t.Fatal(err)
+	}
+	settings := make([]byte, int(header[1])<<8|int(header[2]))
+	if _, err := io.ReadFull(conn, settings); err != nil {
+		t.Fatal(err)
+	}
+	const maxConcurrentStreams = 3
+	for s := range slices.Chunk(settings, 6) {
+		if binary.BigEndian.Uint16(s) == maxConcurrentStreams {
+			if got := binary.BigEndian.Uint32(s[2:]); got != streamsMax {
+				t.Errorf("%d streams are allowed, want %d", got, streamsMax)
+			}
+			return
+		}
+	}
+	t.Errorf("no bound on streams in the settings % x", settings)
 }
 
 func TestCountedConnectionsKeepTheirPeerAndGiveTheirPlaceBackOnce(t *testing.T) {

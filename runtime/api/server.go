@@ -46,6 +46,7 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 2 * time.Minute
 	requestBytesMax   = 64 << 10
+	streamsMax        = 16 // at once on one HTTP/2 connection; each may be a watcher
 	watchMin          = 100 * time.Millisecond
 	watchMax          = time.Minute
 	watchDefault      = time.Second
@@ -73,6 +74,7 @@ func NewServer(backend Backend, opt Options) *Server {
 	s := &Server{http: &http.Server{
 		Handler:           mux,
 		Protocols:         &protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streamsMax},
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(opt.Log.Handler(), slog.LevelDebug),
