@@ -264,7 +264,15 @@ func TestNewRefusesAnUnknownModel(t *testing.T) {
 	if _, err := FindBuild(); err != nil {
 		t.Skip(err)
 	}
-	if n, err := New(t.Context(), t.TempDir(), Options{GPUs: []string{"Voodoo2"}}); err == nil {
-		t.Errorf("a node with an unknown model: %v", n.Close())
+	dir := t.TempDir()
+	n, err := New(t.Context(), dir, Options{GPUs: []string{"Voodoo2"}})
+	if err == nil {
+		t.Fatalf("a node with an unknown model: %v", n.Close())
+	}
+	if !strings.Contains(err.Error(), `no such GPUs: "Voodoo2"`) {
+		t.Errorf("the error does not name the model: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -121,6 +121,9 @@ int sg_state_open(struct sg_node *node, const char *path, const char *gpus) {
     int rc = lock_file(node->fd, F_WRLCK);
     if (rc == 0) {
         rc = complete(node, path, gpus);
+        if (rc == -EINVAL && node->st != NULL && node->st->header.ready == 0) {
+            unlink(path); /* the models are not known: it never became a node */
+        }
         lock_file(node->fd, F_UNLCK);
     }
     if (rc != 0) {

@@ -12,7 +12,12 @@
 /* Opens the node that SOFTGPU_STATE names; says why not. */
 int tool_open(struct sg_node *node, const char *command, const char *gpus) {
     int rc = sg_state_open(node, NULL, gpus);
-    if (rc != 0) {
+    if (rc == -EINVAL) {
+        const char *wanted = gpus != NULL ? gpus : getenv("SOFTGPU_GPUS");
+        fprintf(stderr,
+                "softgpu %s: no such GPUs: \"%s\"; want a list such as H100 or 2xA30,B200\n",
+                command, wanted == NULL ? "" : wanted);
+    } else if (rc != 0) {
         char buf[64];
         fprintf(stderr, "softgpu %s: open %s: %s\n", command, sg_state_path(NULL, buf, sizeof(buf)),
                 strerror(-rc));
