@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,7 +36,8 @@ uint32_t heddle_connect_state = HEDDLE_UNINIT;
 /* Guards the descriptor against being closed while another thread sends on it, and told. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int channel = -1;
-static uint32_t told; /* bit n: the daemon of this connection knows of device slot n */
+static uint32_t told;   /* bit n: the daemon of this connection knows of device slot n */
+static ino_t connected; /* the socket of this connection; changed by the helper alone */
 static uint8_t token[HEDDLE_TOKEN_BYTES]; /* the helper's alone */
 
 static void set_state(enum heddle_connect_state state) {
@@ -50,13 +52,35 @@ static void pause_ns(uint64_t ns) {
     (void)nanosleep(&time, NULL);
 }
 
+/*
+ * A program may close every descriptor that it does not know, ours too, and open others under their
+ * numbers. What stands there now is the connection only if it is the same socket.
+ */
+static bool identify(int connection, ino_t *identity) {
+    struct stat status;
+
+    if (fstat(connection, &status) != 0 || !S_ISSOCK(status.st_mode)) {
+        return false;
+    }
+    *identity = status.st_ino;
+    return true;
+}
+
+static bool is_ours(int connection) {
+    ino_t found = 0;
+
+    return identify(connection, &found) && found == connected;
+}
+
 /* A connection that was not welcomed never was the channel: nobody may send on it. */
 static void close_connection(int connection) {
     pthread_mutex_lock(&lock);
     if (channel == connection) {
         channel = -1;
     }
-    close(connection);
+    if (is_ours(connection)) {
+        close(connection);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -166,7 +190,7 @@ static enum outcome serve(int from) {
     union heddle_message message;
     int descriptor = -1;
 
-    while (heddle_channel_receive(from, &message, &descriptor)) {
+    while (is_ours(from) && heddle_channel_receive(from, &message, &descriptor)) {
         const bool known = heddle_message_complete(&message);
         const bool go_on = !known || handle(&message, &descriptor);
 
@@ -206,7 +230,7 @@ static enum outcome connect_once(bool *lived) {
     const int to = heddle_channel_open(heddle_settings()->socket);
     enum outcome outcome = TRY_AGAIN;
 
-    if (to >= 0) {
+    if (to >= 0 && identify(to, &connected)) {
         outcome = greet(to);
     }
     *lived = heddle_client()->process.attach_count != before;
@@ -292,7 +316,7 @@ void heddle_connect_device(uint32_t slot) {
     uint64_t step = 20 * 1000;
 
     pthread_mutex_lock(&lock);
-    if (channel >= 0) {
+    if (channel >= 0 && is_ours(channel)) {
         (void)tell_device(channel, slot);
     }
     pthread_mutex_unlock(&lock);
@@ -305,10 +329,10 @@ void heddle_connect_device(uint32_t slot) {
 
 void heddle_connect_reset(void) {
     pthread_mutex_init(&lock, NULL);
-    if (channel >= 0) {
+    if (channel >= 0 && is_ours(channel)) {
         close(channel);
-        channel = -1;
     }
+    channel = -1;
     memset(token, 0, sizeof(token));
     heddle_store_release32(&heddle_connect_state, HEDDLE_UNINIT);
 }

@@ -5,7 +5,10 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -423,21 +426,26 @@ static void *ring_on(void *unused) {
     return unused;
 }
 
+static bool paused(void) {
+    return heddle_gate_pauses() > 0;
+}
+
 static void restless(void) {
     struct test_daemon *daemon = attached_daemon();
-    pthread_t thread;
+    pthread_t ringer;
+    pthread_t launcher;
 
     the_peer = add_peer(daemon);
-    test_daemon_verdict(daemon)->devices[0].max_hold_ns = 400000000;
+    test_daemon_verdict(daemon)->devices[0].max_hold_ns = 60000000000U;
     heddle_store_release32(&the_peer->devices[2].busy_streams, 1);
     pause_us(50000);
     test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
-    CHECK(pthread_create(&thread, NULL, ring_on, NULL) == 0);
-    CHECK_EQUAL(launch(), 0);
+    CHECK(pthread_create(&ringer, NULL, ring_on, NULL) == 0);
+    CHECK(pthread_create(&launcher, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(paused));
     heddle_store_release32(&the_peer->devices[2].busy_streams, 0);
-    pthread_join(thread, NULL);
-    CHECK_EQUAL(test_daemon_client(daemon)->devices[0].overruns, 1);
-    CHECK(heddle_gate_pauses() > 0);
+    pthread_join(ringer, NULL);
+    pthread_join(launcher, NULL);
     test_daemon_kill(daemon);
 }
 
@@ -532,6 +540,43 @@ static void window(void) {
 
 TEST("a window bounds the work that is outstanding") {
     in_child(window);
+}
+
+/* The client's end of the connection: the daemon's, in the same process, has a peer without name. */
+static int connection(void) {
+    for (int i = 3; i < 1024; i++) {
+        struct sockaddr_un peer = {0};
+        socklen_t size = sizeof(peer);
+
+        if (getpeername(i, (struct sockaddr *)&peer, &size) == 0 && peer.sun_family == AF_UNIX &&
+            strcmp(peer.sun_path, path) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* A program closes what it does not know, and gets the number for a socket of its own. */
+static void swept(void) {
+    struct test_daemon *daemon = attached_daemon();
+    const int reused = connection();
+    int pair[2] = {-1, -1};
+    char byte = 0;
+
+    CHECK(reused >= 0);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
+    CHECK(dup2(pair[1], reused) == reused);
+    CHECK(write(pair[0], "x", 1) == 1);
+    test_daemon_kill(daemon);
+    CHECK(eventually_(dead));
+    pause_us(50000);
+    CHECK(read(reused, &byte, 1) == 1 && byte == 'x');
+    CHECK(read(pair[0], &byte, 1) < 0);
+    CHECK_EQUAL(launch(), 0);
+}
+
+TEST("a connection whose number was reused is left to the program") {
+    in_child(swept);
 }
 
 static void evicted(void) {
