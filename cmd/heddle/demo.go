@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -111,9 +112,18 @@ func (a *app) demo(ctx context.Context, o *demoOptions) error {
 	if err != nil {
 		return err
 	}
-	// A reader that has seen enough (demo | head) ends it like a Ctrl-C, and is cleaned up after.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// A reader that has seen enough (demo | head) ends it like a Ctrl-C, and is cleaned up after. The
+	// signal alone does not tell: a player that died makes it, too, at the next word to it.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
+	watched := *a
+	watched.stdout = &watchedWriter{Writer: a.stdout, broken: cancel}
+	a = &watched
 
 	// The children are told to die with the thread that started them; so this one stays.
 	runtime.LockOSThread()
@@ -127,6 +137,20 @@ func (a *app) demo(ctx context.Context, o *demoOptions) error {
 		return err
 	}
 	return a.reportDemo(o, result)
+}
+
+// watchedWriter calls broken when nobody reads any more.
+type watchedWriter struct {
+	io.Writer
+	broken func()
+}
+
+func (w *watchedWriter) Write(text []byte) (int, error) {
+	n, err := w.Writer.Write(text)
+	if errors.Is(err, syscall.EPIPE) {
+		w.broken()
+	}
+	return n, err
 }
 
 // demoInFolder makes the folder that everything lives in, and takes it away again.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -105,6 +106,9 @@ func startTogether(ctx context.Context, players []*player) error {
 	at := now.Nano() + demoStartAhead.Nanoseconds()
 	for _, p := range players {
 		if _, err := fmt.Fprintln(p.start, at); err != nil {
+			if errors.Is(err, syscall.EPIPE) {
+				return p.ended(ctx)
+			}
 			return fmt.Errorf("start %s: %w", p.name, err)
 		}
 	}
@@ -126,7 +130,11 @@ func (p *player) awaitReady(ctx context.Context) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s: not ready within %s", p.name, demoReadyLimit)
 	}
-	// Its end of the pipe was closed: it is ending, and its log will say why.
+	return p.ended(ctx)
+}
+
+// ended says why a player is ending, whose end of a pipe was closed.
+func (p *player) ended(ctx context.Context) error {
 	select {
 	case <-p.done:
 		return p.failure()
