@@ -95,8 +95,9 @@ crash: build test-client $(REPORT) ## 1,000 kills at random points, and failpoin
 	@HEDDLE_CRASH_KILLS=1000 $(GO) test -race -count=1 -p 1 -timeout 30m -v ./tests/crash/...
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for T=30s each
+fuzz: ## every fuzz target, Go and C, for T=30s each
 	@.ci/fuzz $(T)
+	@$(MAKE) --no-print-directory fuzz-interpose fuzz-softgpu T=$(T)
 
 ##@ Measure
 

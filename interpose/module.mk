@@ -188,3 +188,12 @@ test-interpose: $(INTERPOSE_PROGRAMS) $(INTERPOSE_PROGRAMS_ARM64) $(INTERPOSE_LI
 		HEDDLE_REAL_LIBCUDA=$(abspath $(BUILD)/test/interpose/fake-arm64/libcuda.so.1) \
 		$(QEMU_ARM64) $$program || exit 1; \
 	done
+
+# What a client reads from the attach socket, seeded with one message of each type. T is how long.
+.PHONY: fuzz-interpose
+fuzz-interpose: ## fuzz the reader of heddled's messages for T (seconds), with clang
+	@mkdir -p $(BUILD)/test/interpose/corpus
+	clang $(INTERPOSE_TEST_CFLAGS) -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-o $(BUILD)/test/interpose/fuzz_message interpose/test/fuzz_message.c interpose/src/message.c
+	$(BUILD)/test/interpose/fuzz_message -max_total_time=$(T:s=) -max_len=4096 \
+		-artifact_prefix=$(BUILD)/test/interpose/ $(BUILD)/test/interpose/corpus tests/testdata/abi-v1
