@@ -25,7 +25,9 @@ promise does not hold: with Heddle the service's p99 is at most 1.25 times that 
 alone while the training goes on, and without Heddle it is visibly worse.
 
 The software GPU is used unless --gpu real asks for the machine's own. Nothing is written outside
-a temporary folder, no process is left behind, and no rights are needed.
+a temporary folder, no process is left behind, and no rights are needed. Where it is allowed, the
+players of the software GPU run with real-time priority: it plays device time on this machine's
+processors.
 
 JSON: {alone, naive, heddle: {p50_ms, p99_ms, train_it_s}, requests, duration_s, gpu, hp, lp,
 arrivals, held, problems}`
