@@ -32,9 +32,12 @@ static bool lock_and_seal(int file) {
     return fcntl(file, F_SETLK, &lock) == 0 && fcntl(file, F_ADD_SEALS, seals) == 0;
 }
 
-/* Takes over what was counted and logged before there was a segment. */
+/*
+ * Takes over what was counted and logged before there was a segment. Nothing was measured then: the
+ * pages for that stay untouched.
+ */
 static void publish(struct heddle_client_segment *segment) {
-    memcpy(segment, &private_segment, sizeof(*segment));
+    memcpy(segment, &private_segment, offsetof(struct heddle_client_segment, samples));
     write_header(segment);
     __atomic_store_n(&heddle_client_now, segment, __ATOMIC_RELEASE);
 }

@@ -21,8 +21,14 @@ enum heddle_pages {
 #endif
 };
 
+enum {
+    HEDDLE_VERDICT_BYTES = (sizeof(struct heddle_verdict_segment) + HEDDLE_PAGE_MAX - 1) /
+                           HEDDLE_PAGE_MAX * HEDDLE_PAGE_MAX,
+};
+
+/* Whole pages: only such can be exchanged. */
 union heddle_verdict_page {
-    HEDDLE_ALIGNED(HEDDLE_PAGE_MAX) uint8_t bytes[HEDDLE_PAGE_MAX];
+    HEDDLE_ALIGNED(HEDDLE_PAGE_MAX) uint8_t bytes[HEDDLE_VERDICT_BYTES];
     struct heddle_verdict_segment segment;
 };
 

@@ -11,16 +11,23 @@
 /*
  * Address space for every peer slot, for good. A slot without a peer reads as zeroes: idle since
  * ever. So a launch that still looks at a peer that is being removed sees it quiet, and nothing
- * dangles.
+ * dangles. Mapped is the part of a client's segment that peers may look at, up to its devices.
  */
+struct shown {
+    struct heddle_segment_header header;
+    struct heddle_client_process process;
+    struct heddle_client_device devices[HEDDLE_DEVICES_MAX];
+};
+
+HEDDLE_ASSERT_LAYOUT(sizeof(struct shown) == offsetof(struct heddle_client_segment, threads));
+
 enum {
-    STRIDE = (sizeof(struct heddle_client_segment) + HEDDLE_PAGE_MAX - 1) / HEDDLE_PAGE_MAX *
-             HEDDLE_PAGE_MAX,
+    STRIDE = (sizeof(struct shown) + HEDDLE_PAGE_MAX - 1) / HEDDLE_PAGE_MAX * HEDDLE_PAGE_MAX,
 };
 
 static union {
     HEDDLE_ALIGNED(HEDDLE_PAGE_MAX) uint8_t bytes[STRIDE];
-    struct heddle_client_segment segment;
+    struct shown segment;
 } peers[HEDDLE_PEERS_MAX];
 
 static struct {
@@ -40,8 +47,7 @@ bool heddle_peer_add(const struct heddle_msg_peer *message, int descriptor) {
     }
     heddle_peer_remove(slot);
     heddle_store_release32(&info[slot].device, message->peer_slot);
-    if (!heddle_pages_show(&peers[slot], sizeof(struct heddle_client_segment), PROT_READ,
-                           descriptor)) {
+    if (!heddle_pages_show(&peers[slot], sizeof(struct shown), PROT_READ, descriptor)) {
         return false;
     }
     pthread_mutex_lock(&lock);

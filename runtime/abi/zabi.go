@@ -6,18 +6,24 @@ import "structs"
 
 // Values of enum heddle_abi_limits.
 const (
-	ABIVersion = 1
-	ABIOldest  = 1 // oldest version that this build can still read
-	CacheLine  = 64
-	DevicesMax = 16  // devices that one client can use; slots, never ordinals
-	ThreadsMax = 64  // launch counters; later threads share the last one
-	PeersMax   = 256 // higher-class clients that one client can watch
-	PeerWords  = 4   // HEDDLE_PEERS_MAX / 64
-	MembersMax = 256 // clients of one class on one device that share an arena
-	ClassesMax = 10  // class 0 is the most urgent, 9 the least
-	LogRecords = 64
-	LogText    = 104
-	UUIDBytes  = 16
+	ABIVersion     = 1
+	ABIOldest      = 1 // oldest version that this build can still read
+	CacheLine      = 64
+	DevicesMax     = 16  // devices that one client can use; slots, never ordinals
+	ThreadsMax     = 64  // launch counters; later threads share the last one
+	PeersMax       = 256 // higher-class clients that one client can watch
+	PeerWords      = 4   // HEDDLE_PEERS_MAX / 64
+	MembersMax     = 256 // clients of one class on one device that share an arena
+	ClassesMax     = 10  // class 0 is the most urgent, 9 the least
+	LogRecords     = 64
+	LogText        = 104
+	UUIDBytes      = 16
+	Samples        = 256 // measurements that wait to be read
+	Kernels        = 256 // descriptions of kernels that wait to be read
+	KernelName     = 176 // bytes of a name that are told; a longer one is cut
+	ProfileEntries = 2048
+	ProfileProbes  = 16 // places in which an entry can be
+	ProfileShift   = 53 // key >> shift is the first of them
 )
 
 // Values of enum heddle_segment_magic.
@@ -70,6 +76,25 @@ const (
 	LogInfo  = 1
 	LogWarn  = 2
 	LogError = 3
+)
+
+// Values of enum heddle_sample_flags.
+const (
+	SampleMeasured = 1 // device_ns is valid: it was measured around the launch
+	SampleGap      = 2 // gap_ns is valid
+	SampleGraph    = 4 // the launch of a whole graph
+)
+
+// Values of enum heddle_kernel_flags.
+const (
+	KernelGraph      = 1 // a whole graph under the name of its first kernel
+	KernelCut        = 2 // the name is longer than what is told
+	KernelAttributes = 4 // the driver told what the kernel needs
+)
+
+// Values of enum heddle_profile_flags.
+const (
+	ProfileCorun = 1 // may run beside peers whose corun bit is set
 )
 
 // Values of enum heddle_msg_limits.
@@ -143,11 +168,14 @@ const (
 	SizeofClientThread   = 64
 	SizeofClientDevice   = 192
 	SizeofLogRecord      = 128
-	SizeofClientSegment  = 15488
+	SizeofSampleRecord   = 64
+	SizeofKernelRecord   = 256
+	SizeofClientSegment  = 97408
 	SizeofVerdictProcess = 64
-	SizeofVerdictDevice  = 128
-	SizeofVerdictSegment = 2176
-	SizeofArenaSegment   = 192
+	SizeofVerdictDevice  = 192
+	SizeofProfileEntry   = 32
+	SizeofVerdictSegment = 68736
+	SizeofArenaSegment   = 2240
 	SizeofMsgHeader      = 16
 	SizeofMsgHello       = 184
 	SizeofMsgWelcome     = 216
@@ -183,7 +211,9 @@ type ClientProcess struct {
 	UnnamedAddresses uint64 // cuGetProcAddress answers that had no exported name
 	LogHead          uint64 // records ever written; slot = n % HEDDLE_LOG_RECORDS
 	LogDropped       uint64
-	Reserved         [4]uint64
+	SamplesHead      uint64 // as log_head, of samples[]
+	KernelsHead      uint64 // as log_head, of kernels[]
+	Reserved         [2]uint64
 }
 
 // ClientThread mirrors struct heddle_client_thread.
@@ -206,7 +236,8 @@ type ClientDevice struct {
 	BusyUntilNs     uint64 // predicted end of the outstanding work, 0 = unknown
 	NextLaunchNs    uint64 // predicted next launch, 0 = unknown
 	HeadEstimateNs  uint64 // duration: predicted time of the running kernel, 0 = unknown
-	ReservedPeer    [3]uint64
+	WantNs          uint64 // duration: predicted time of the launch that waits for peers or for the gap token, 0 = none waits for them
+	ReservedPeer    [2]uint64
 	BusyNs          uint64 // writer: client; reader: daemon; duration: time with busy_streams > 0, ended spans
 	BusySinceNs     uint64 // start of the present span, 0 = idle
 	HeldNs          uint64 // duration: time that callers waited for others, ended waits
@@ -220,7 +251,8 @@ type ClientDevice struct {
 	Allocations     uint64
 	Frees           uint64
 	UUID            [16]uint8 // all zero = slot unused
-	ReservedMemory  [2]uint64
+	DeviceNs        uint64    // duration: device time of completed launches, measured where it was, else predicted
+	ReservedMemory  [1]uint64
 }
 
 // LogRecord mirrors struct heddle_log_record.
@@ -235,14 +267,56 @@ type LogRecord struct {
 	Text     [104]byte
 }
 
+// SampleRecord mirrors struct heddle_sample_record.
+//
+// What was seen of one launch. The idle time after a kernel is known when the next launch
+// comes: a record with HEDDLE_SAMPLE_GAP is written then. Complete as a log record is.
+type SampleRecord struct {
+	_          structs.HostLayout
+	Sequence   uint64
+	Kernel     uint64 // key
+	Previous   uint64 // key of the launch before it on the same device, 0 = none
+	DeviceNs   uint64 // duration
+	GapNs      uint64 // duration: idle time between the kernel's end and the next launch
+	TimeNs     uint64 // when the launch was made
+	DeviceSlot uint32
+	Flags      uint32 // enum heddle_sample_flags
+	Reserved   uint64
+}
+
+// KernelRecord mirrors struct heddle_kernel_record.
+//
+// What a key stands for: written when the key is seen first, and again when the count of its
+// measured samples is a power of two, so that a reader that came late learns it. Complete as a
+// log record is.
+type KernelRecord struct {
+	_             structs.HostLayout
+	Sequence      uint64
+	Key           uint64
+	ModuleHash    uint64 // of the image it came from, 0 = unknown
+	Grid          [3]uint32
+	Block         [3]uint32
+	DynamicShared uint32 // bytes of shared memory asked for at the launch
+	StaticShared  uint32 // bytes of shared memory in the code
+	Registers     uint32 // of one thread
+	ThreadsMax    uint32 // largest block that the kernel can have
+	BlocksPerSM   uint32 // blocks of this size that fit on one SM, 0 = unknown
+	Flags         uint32 // enum heddle_kernel_flags
+	Length        uint32 // bytes of name, at most HEDDLE_KERNEL_NAME
+	Reserved      uint32
+	Name          [176]byte
+}
+
 // ClientSegment mirrors struct heddle_client_segment.
 type ClientSegment struct {
 	_       structs.HostLayout
 	Header  SegmentHeader
 	Process ClientProcess
-	Devices [16]ClientDevice
+	Devices [16]ClientDevice // peers look no further than here
 	Threads [64]ClientThread
 	Log     [64]LogRecord
+	Samples [256]SampleRecord
+	Kernels [256]KernelRecord
 }
 
 // VerdictProcess mirrors struct heddle_verdict_process.
@@ -257,7 +331,9 @@ type VerdictProcess struct {
 	ClockMult      uint64
 	ClockBaseTicks uint64
 	ClockBaseNs    uint64
-	Reserved       [3]uint64
+	MeasureEvery   uint32 // device time is measured of one launch in so many, 0 = of none
+	Trace          uint32 // 1 = every launch is to be told, for a timeline
+	Reserved       [2]uint64
 }
 
 // VerdictDevice mirrors struct heddle_verdict_device.
@@ -278,6 +354,30 @@ type VerdictDevice struct {
 	MemoryQuotaBytes uint64    // 0 = none
 	Yields           [4]uint64 // bit n: yield to peer slot n
 	Corun            [4]uint64 // bit n: may run beside peer slot n
+	CorunNs          uint64    // duration: bound on own outstanding work, as predicted, while a peer beside which it runs is busy
+	MinGapNs         uint64    // duration: shorter predicted gaps are not filled
+	MaxBlockNs       uint64    // duration: launches predicted to be longer are held, 0 = none are
+	TokenNs          uint64    // duration: longest time for which the gap token may be kept
+	StreamPriority   int32     // of streams that the program creates: 1 greatest, -1 least, 0 as the program says
+	ReservedStream   uint32
+	Reserved         [3]uint64
+}
+
+// ProfileEntry mirrors struct heddle_profile_entry.
+//
+// One kernel, or one pair of kernels that follow each other, as the daemon knows it from
+// before. The entry of a key is in the first HEDDLE_PROFILE_PROBES places from key >>
+// HEDDLE_PROFILE_SHIFT on, round the end of the table, before any free one. The writer takes
+// the key away while it changes what an entry stands for, and stores the key last (release); it
+// changes values of a key in place. A reader reads the key (acquire), the values, and the key
+// again.
+type ProfileEntry struct {
+	_          structs.HostLayout
+	Key        uint64 // 0 = free
+	EstimateNs uint64 // duration: predicted device time, 0 = unknown
+	GapNs      uint64 // duration: predicted idle time that follows, 0 = not predictable
+	Flags      uint32 // enum heddle_profile_flags
+	SMNeed     uint32 // SMs that the kernel fills, 0 = unknown
 }
 
 // VerdictSegment mirrors struct heddle_verdict_segment.
@@ -286,6 +386,7 @@ type VerdictSegment struct {
 	Header  SegmentHeader
 	Process VerdictProcess
 	Devices [16]VerdictDevice
+	Profile [2048]ProfileEntry
 }
 
 // ArenaSegment mirrors struct heddle_arena_segment.
@@ -297,6 +398,7 @@ type ArenaSegment struct {
 	TokenHolder      uint64 // writers: members; the gap token; member index + 1, 0 = free
 	TokenExpiryNs    uint64
 	ReservedToken    [6]uint64
+	Heads            [256]uint64 // duration: predicted time of member n's launch that waits for a gap, 0 = none waits
 }
 
 // MsgHeader mirrors struct heddle_msg_header.

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
@@ -65,8 +66,9 @@ func beProgram(path string) error {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), "program")
-	header := []byte{'H', 'D', 'C', 'L', abi.ABIVersion, 0, 0, 0,
-		abi.SizeofClientSegment & 0xff, abi.SizeofClientSegment >> 8, 0, 0, 0, 0, 0, 0}
+	header := binary.NativeEndian.AppendUint32(nil, abi.MagicClient)
+	header = binary.NativeEndian.AppendUint32(header, abi.ABIVersion)
+	header = binary.NativeEndian.AppendUint64(header, abi.SizeofClientSegment)
 	if _, err := f.WriteAt(header, 0); err != nil {
 		return err
 	}

@@ -44,13 +44,14 @@ func (a *Arena) ReadOnly() (*os.File, error) {
 	return os.NewFile(uintptr(fd), a.file.Name()), nil
 }
 
-// Forget removes what a departed member left behind: its sleeper bit, and the gap token if it was
-// the holder.
+// Forget removes what a departed member left behind: its sleeper bit, its head, and the gap token if
+// it was the holder.
 func (a *Arena) Forget(member int) error {
 	if member < 0 || member >= abi.MembersMax {
 		return errdefs.Errorf(errdefs.Invalid, "arena member %d, there are %d", member, abi.MembersMax)
 	}
 	atomic.AndUint64(&a.seg.Sleepers[member/64], ^(uint64(1) << (member % 64)))
+	atomic.StoreUint64(&a.seg.Heads[member], 0)
 	atomic.CompareAndSwapUint64(&a.seg.TokenHolder, uint64(member)+1, 0)
 	return nil
 }

@@ -103,6 +103,7 @@ type DeviceSnapshot struct {
 	BusyUntil    uint64
 	NextLaunch   uint64
 	HeadEstimate time.Duration
+	Want         time.Duration // of the launch that waits for others, 0 = none waits
 
 	Busy          time.Duration // ended spans only
 	BusySince     uint64
@@ -112,6 +113,7 @@ type DeviceSnapshot struct {
 	Overruns      uint64
 	Paced         time.Duration // waits for its own window
 	GraphLaunches uint64
+	DeviceTime    time.Duration // of completed launches, measured where it was, else predicted
 
 	MemoryBytes     uint64
 	MemoryPeakBytes uint64
@@ -139,6 +141,7 @@ func (v ClientView) Device(slot int) (DeviceSnapshot, error) {
 		BusyUntil:       atomic.LoadUint64(&d.BusyUntilNs),
 		NextLaunch:      atomic.LoadUint64(&d.NextLaunchNs),
 		HeadEstimate:    duration(atomic.LoadUint64(&d.HeadEstimateNs)),
+		Want:            duration(atomic.LoadUint64(&d.WantNs)),
 		Busy:            duration(atomic.LoadUint64(&d.BusyNs)),
 		BusySince:       atomic.LoadUint64(&d.BusySinceNs),
 		Held:            duration(atomic.LoadUint64(&d.HeldNs)),
@@ -147,6 +150,7 @@ func (v ClientView) Device(slot int) (DeviceSnapshot, error) {
 		Overruns:        atomic.LoadUint64(&d.Overruns),
 		Paced:           duration(atomic.LoadUint64(&d.PacedNs)),
 		GraphLaunches:   atomic.LoadUint64(&d.GraphLaunches),
+		DeviceTime:      duration(atomic.LoadUint64(&d.DeviceNs)),
 		MemoryBytes:     atomic.LoadUint64(&d.MemoryBytes),
 		MemoryPeakBytes: atomic.LoadUint64(&d.MemoryPeakBytes),
 		Allocations:     atomic.LoadUint64(&d.Allocations),
@@ -159,7 +163,7 @@ func (v ClientView) Device(slot int) (DeviceSnapshot, error) {
 	if s.MemoryBytes > memoryMax || s.MemoryPeakBytes > memoryMax {
 		return DeviceSnapshot{}, errdefs.Errorf(errdefs.Corrupt, "device slot %d: %d bytes of memory, peak %d", slot, s.MemoryBytes, s.MemoryPeakBytes)
 	}
-	if s.Busy < 0 || s.Held < 0 || s.HeadEstimate < 0 {
+	if s.Busy < 0 || s.Held < 0 || s.HeadEstimate < 0 || s.Want < 0 || s.DeviceTime < 0 {
 		return DeviceSnapshot{}, errdefs.Errorf(errdefs.Corrupt, "device slot %d: a duration of over 292 years", slot)
 	}
 	return s, nil

@@ -30,7 +30,7 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantHeader := Header{Magic: abi.MagicClient, ABIVersion: 1, Size: 15488, Features: 5, Generation: 7}
+	wantHeader := Header{Magic: abi.MagicClient, ABIVersion: 1, Size: 97408, Features: 5, Generation: 7}
 	if got := v.Header(); got != wantHeader {
 		t.Errorf("header = %+v, want %+v", got, wantHeader)
 	}
@@ -48,6 +48,7 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 			BusySince: mark(i, 7), Held: time.Duration(mark(i, 8)), HeldSince: mark(i, 9), Holds: mark(i, 10),
 			Overruns: mark(i, 11), Paced: time.Duration(mark(i, 12)), GraphLaunches: mark(i, 13), MemoryBytes: mark(i, 14),
 			MemoryPeakBytes: mark(i, 15), Allocations: mark(i, 16), Frees: mark(i, 17),
+			Want: time.Duration(mark(i, 18)), DeviceTime: time.Duration(mark(i, 19)),
 		}
 		for b := range want.UUID {
 			want.UUID[b] = byte(16*i + b + 1)
@@ -68,6 +69,36 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 	if diff := cmp.Diff(wantRecords, records); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
+	var samples []Sample
+	if lost, err := NewSampleReader(v).Read(func(s Sample) { samples = append(samples, s) }); lost != 0 || err != nil {
+		t.Errorf("samples lost %d, %v", lost, err)
+	}
+	var kernels []Kernel
+	if lost, err := NewKernelReader(v).Read(func(k Kernel) { kernels = append(kernels, k) }); lost != 0 || err != nil {
+		t.Errorf("kernels lost %d, %v", lost, err)
+	}
+	wantSamples := make([]Sample, 2)
+	wantKernels := make([]Kernel, 2)
+	for i := range 2 {
+		n := uint32(i)
+		wantSamples[i] = Sample{
+			Kernel: mark(i, 20), Previous: mark(i, 21), DeviceTime: time.Duration(mark(i, 22)), Gap: time.Duration(mark(i, 23)),
+			TimeNs: mark(i, 24), Slot: i, Measured: i == 0, HasGap: i == 1, Graph: i == 1,
+		}
+		wantKernels[i] = Kernel{
+			Key: mark(i, 25), ModuleHash: mark(i, 26),
+			Grid: [3]uint32{10*n + 1, 10*n + 2, 10*n + 3}, Block: [3]uint32{100*n + 1, 100*n + 2, 100*n + 3},
+			DynamicShared: uint32(mark(i, 27)), StaticShared: uint32(mark(i, 28)), Registers: uint32(mark(i, 29)),
+			ThreadsMax: uint32(mark(i, 30)), BlocksPerSM: uint32(mark(i, 31)),
+			Attributes: i == 0, Graph: i == 1, Cut: i == 1, Name: fmt.Sprintf("kernel_%d", i),
+		}
+	}
+	if diff := cmp.Diff(wantSamples, samples); diff != "" {
+		t.Errorf("samples (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantKernels, kernels); diff != "" {
+		t.Errorf("kernels (-want +got):\n%s", diff)
+	}
 }
 
 func TestVerdictSegmentOfVersion1IsWhatPublishWrites(t *testing.T) {
@@ -83,6 +114,8 @@ func TestVerdictSegmentOfVersion1IsWhatPublishWrites(t *testing.T) {
 			Window: time.Duration(mark(i, 2)), Estimate: time.Duration(mark(i, 3)), Quiet: time.Duration(mark(i, 4)),
 			MaxHold: time.Duration(mark(i, 5)), MarginPPM: uint32(mark(i, 6)), SMSharePPM: uint32(mark(i, 7)),
 			MemoryQuota: mark(i, 8),
+			CoRunBound:  time.Duration(mark(i, 17)), MinGap: time.Duration(mark(i, 18)),
+			MaxBlock: time.Duration(mark(i, 19)), Token: time.Duration(mark(i, 20)), StreamPriority: int32(1 - 2*(i%2)),
 		}
 		for w := range d.Yields {
 			d.Yields[w], d.CoRun[w] = mark(i, 9+w), mark(i, 13+w)
@@ -93,9 +126,20 @@ func TestVerdictSegmentOfVersion1IsWhatPublishWrites(t *testing.T) {
 			}
 		}
 	}
+	verdict.PublishMeasure(14, true)
+	var entries []ProfileEntry
+	for i := range 3 { // which want the same place, the last two of the table and round its end
+		entries = append(entries, ProfileEntry{
+			Key: (abi.ProfileEntries-2)<<abi.ProfileShift | uint64(i+1), Estimate: time.Duration(mark(i, 21)),
+			Gap: time.Duration(mark(i, 22)), CoRun: i == 0, SMNeed: uint32(i),
+		})
+	}
+	if dropped, err := verdict.PublishProfile(entries); dropped != 0 || err != nil {
+		t.Errorf("PublishProfile dropped %d, %v", dropped, err)
+	}
 	old.Header.Features = 0 // this writer uses none
-	if got, want := fmt.Sprintf("%+v", *verdict.seg), fmt.Sprintf("%+v", *old); got != want {
-		t.Errorf("written:\n%s\nsaved:\n%s", got, want)
+	if diff := cmp.Diff(*old, *verdict.seg); diff != "" {
+		t.Errorf("verdict (-saved +written):\n%s", diff)
 	}
 }
 
@@ -110,5 +154,10 @@ func TestArenaSegmentOfVersion1IsStillReadable(t *testing.T) {
 	}
 	if a.seg.TokenHolder != 5 || a.seg.TokenExpiryNs != 6 {
 		t.Errorf("token = %d until %d", a.seg.TokenHolder, a.seg.TokenExpiryNs)
+	}
+	for i := range a.seg.Heads {
+		if got, want := a.seg.Heads[i], mark(i, 2); got != want {
+			t.Errorf("head of member %d = %d, want %d", i, got, want)
+		}
 	}
 }

@@ -17,71 +17,30 @@ type LogRecord struct {
 	Text   string // printable, valid UTF-8, no line breaks
 }
 
-// LogReader follows the log ring of one client. The client overwrites the oldest records when
-// nobody reads, so that logging never blocks it; what was missed is counted.
-type LogReader struct {
-	view    ClientView
-	next    uint64 // number of the next record to read
-	stalled bool   // record next was claimed but not complete at the last look
-}
+// LogReader follows the log ring of one client.
+type LogReader struct{ ring }
 
 // NewLogReader begins with the oldest record that is still in the ring.
-func NewLogReader(v ClientView) *LogReader { return &LogReader{view: v} }
+func NewLogReader(v ClientView) *LogReader {
+	return &LogReader{ring{view: v, what: "log", head: &v.seg.Process.LogHead, size: abi.LogRecords}}
+}
 
 // Read calls f for every new record, oldest first, and returns how many were lost. One call looks
 // at no more records than the ring holds, however fast the client writes.
 func (r *LogReader) Read(f func(LogRecord)) (lost uint64, err error) {
-	if err := r.view.Check(); err != nil {
-		return 0, err
-	}
-	head := r.head()
-	if head < r.next {
-		return 0, errdefs.Errorf(errdefs.Corrupt, "log head went back from %d to %d", r.next, head)
-	}
-	if head-r.next > abi.LogRecords {
-		lost = head - r.next - abi.LogRecords
-		r.next = head - abi.LogRecords
-		r.stalled = false
-	}
-	for r.next != head {
-		record, state, err := r.record(r.next)
-		if err != nil {
-			return lost, err
-		}
-		switch {
-		case state == recordComplete:
+	return r.read(func(n uint64) (recordState, error) {
+		record, state, err := r.record(n)
+		if err == nil && state == recordComplete {
 			f(record)
-		case state == recordUnfinished && !r.stalled:
-			// Its writer is in the middle of it, or died there: one more look decides.
-			r.stalled = true
-			return lost, nil
-		default:
-			lost++
 		}
-		r.stalled = false
-		r.next++
-	}
-	return lost, nil
+		return state, err
+	})
 }
 
-func (r *LogReader) head() uint64 { return atomic.LoadUint64(&r.view.seg.Process.LogHead) }
-
-type recordState int
-
-const (
-	recordComplete recordState = iota
-	recordUnfinished
-	recordOverwritten
-)
-
-// record copies record n. A writer that laps the reader begins by claiming a number, so the head
-// read after the copy tells whether the copied bytes can be a later record's.
 func (r *LogReader) record(n uint64) (LogRecord, recordState, error) {
 	shared := &r.view.seg.Log[n%abi.LogRecords]
-	if sequence := atomic.LoadUint64(&shared.Sequence); sequence < n+1 {
-		return LogRecord{}, recordUnfinished, nil
-	} else if sequence > n+1 {
-		return LogRecord{}, recordOverwritten, nil
+	if state := stateOf(n, &shared.Sequence); state != recordComplete {
+		return LogRecord{}, state, nil
 	}
 	var text [abi.LogText]byte
 	record := LogRecord{
@@ -90,8 +49,8 @@ func (r *LogReader) record(n uint64) (LogRecord, recordState, error) {
 	}
 	length := atomic.LoadUint32(&shared.Length)
 	copyWords(text[:], shared.Text[:])
-	if r.head() > n+abi.LogRecords {
-		return LogRecord{}, recordOverwritten, nil
+	if state := r.copied(n); state != recordComplete {
+		return LogRecord{}, state, nil
 	}
 	if length > abi.LogText {
 		return LogRecord{}, 0, errdefs.Errorf(errdefs.Corrupt, "log record %d: text of %d bytes, at most %d fit", n, length, abi.LogText)

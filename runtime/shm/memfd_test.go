@@ -159,6 +159,7 @@ func TestArenaReadOnlyDescriptorCannotBeMappedForWriting(t *testing.T) {
 	member := view[abi.ArenaSegment](rw)
 	member.Sleepers[1] = 1<<3 | 1<<4
 	member.TokenHolder = 67 + 1
+	member.Heads[67], member.Heads[68] = 11, 12
 	if err := a.Forget(67); err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +168,9 @@ func TestArenaReadOnlyDescriptorCannotBeMappedForWriting(t *testing.T) {
 	}
 	if member.TokenHolder != 0 {
 		t.Errorf("token still held by %d", member.TokenHolder)
+	}
+	if member.Heads[67] != 0 || member.Heads[68] != 12 {
+		t.Errorf("heads of members 67 and 68 after 67 left: %d, %d", member.Heads[67], member.Heads[68])
 	}
 	for _, bad := range []int{-1, abi.MembersMax} {
 		if err := a.Forget(bad); !errors.Is(err, errdefs.ErrInvalid) {

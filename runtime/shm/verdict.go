@@ -32,6 +32,19 @@ type DeviceVerdict struct {
 	MemoryQuota uint64 // bytes, 0 = none
 	Yields      Peers
 	CoRun       Peers
+
+	CoRunBound     time.Duration // of own outstanding work while a peer of CoRun is busy
+	MinGap         time.Duration // shorter predicted gaps are not filled
+	MaxBlock       time.Duration // longer launches are held, 0 = none are
+	Token          time.Duration // longest time for which the gap token may be kept
+	StreamPriority int32         // of new streams: 1 greatest, -1 least, 0 as the program says
+}
+
+// valid tells whether a client could make sense of the verdict.
+func (d *DeviceVerdict) valid() bool {
+	return d.Gate&^uint32(abi.GateKnown) == 0 && d.Priority < abi.ClassesMax &&
+		d.StreamPriority >= -1 && d.StreamPriority <= 1 &&
+		min(d.Window, d.Estimate, d.Quiet, d.MaxHold, d.CoRunBound, d.MinGap, d.MaxBlock, d.Token) >= 0
 }
 
 // ClockParams tell a client how to read the common clock; see package clock.
@@ -52,6 +65,7 @@ type Verdict struct {
 	// What was published, kept here: what lies in shared memory is never read back.
 	gates       [abi.DevicesMax]uint32
 	generations [abi.DevicesMax]uint32
+	profile     profileTable
 }
 
 // NewVerdict makes the verdict segment for a client, with no slot bound. The clock and the fail
@@ -81,8 +95,7 @@ func (v *Verdict) Publish(slot int, d *DeviceVerdict) error {
 	if slot < 0 || slot >= abi.DevicesMax {
 		return errdefs.Errorf(errdefs.Invalid, "device slot %d, there are %d", slot, abi.DevicesMax)
 	}
-	if d.Gate&^uint32(abi.GateKnown) != 0 || d.Priority >= abi.ClassesMax ||
-		d.Window < 0 || d.Estimate < 0 || d.Quiet < 0 || d.MaxHold < 0 {
+	if !d.valid() {
 		return fmt.Errorf("publish verdict %+v: %w", *d, errdefs.ErrInvalid)
 	}
 	t := &v.seg.Devices[slot]
@@ -99,6 +112,11 @@ func (v *Verdict) Publish(slot int, d *DeviceVerdict) error {
 		atomic.StoreUint64(&t.Yields[i], d.Yields[i])
 		atomic.StoreUint64(&t.Corun[i], d.CoRun[i])
 	}
+	atomic.StoreUint64(&t.CorunNs, uint64(d.CoRunBound))
+	atomic.StoreUint64(&t.MinGapNs, uint64(d.MinGap))
+	atomic.StoreUint64(&t.MaxBlockNs, uint64(d.MaxBlock))
+	atomic.StoreUint64(&t.TokenNs, uint64(d.Token))
+	atomic.StoreInt32(&t.StreamPriority, d.StreamPriority)
 	changed := v.gates[slot] != d.Gate
 	bound := v.generations[slot] == 0
 	v.gates[slot] = d.Gate
@@ -131,6 +149,18 @@ func (v *Verdict) publishGate(slot int, changed, bound bool) error {
 		return futexWake(&t.Generation)
 	}
 	return nil
+}
+
+// PublishMeasure asks the client to measure the device time of one launch in every, 0 = of none, and
+// says whether it shall tell of every launch, for a timeline. A client that hears of it late measures
+// too little or too much for a moment.
+func (v *Verdict) PublishMeasure(every uint32, trace bool) {
+	word := uint32(0)
+	if trace {
+		word = 1
+	}
+	atomic.StoreUint32(&v.seg.Process.MeasureEvery, every)
+	atomic.StoreUint32(&v.seg.Process.Trace, word)
 }
 
 // Bound reports whether a verdict was ever published for the slot.

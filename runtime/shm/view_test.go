@@ -42,6 +42,7 @@ func TestDeviceReadsEveryWord(t *testing.T) {
 	d.BusyNs, d.BusySinceNs, d.HeldNs, d.HeldSinceNs = 7, 8, 9, 10
 	d.Holds, d.Overruns, d.PacedNs, d.GraphLaunches = 11, 12, 13, 14
 	d.MemoryBytes, d.MemoryPeakBytes, d.Allocations, d.Frees = 15, 16, 17, 18
+	d.WantNs, d.DeviceNs = 19, 20
 	for i := range d.UUID {
 		d.UUID[i] = byte(100 + i)
 	}
@@ -53,7 +54,7 @@ func TestDeviceReadsEveryWord(t *testing.T) {
 		UUID:        d.UUID,
 		BusyStreams: 1, Doorbell: 2, IdleSince: 3, BusyUntil: 4, NextLaunch: 5, HeadEstimate: 6,
 		Busy: 7, BusySince: 8, Held: 9, HeldSince: 10, Holds: 11, Overruns: 12, Paced: 13, GraphLaunches: 14,
-		MemoryBytes: 15, MemoryPeakBytes: 16, Allocations: 17, Frees: 18,
+		MemoryBytes: 15, MemoryPeakBytes: 16, Allocations: 17, Frees: 18, Want: 19, DeviceTime: 20,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("snapshot (-want +got):\n%s", diff)
@@ -91,6 +92,8 @@ func TestValuesThatNoHonestClientWritesAreCorrupt(t *testing.T) {
 		{"centuries of work", func(s *abi.ClientSegment) { s.Devices[0].BusyNs = 1 << 63 }},
 		{"centuries of waiting", func(s *abi.ClientSegment) { s.Devices[0].HeldNs = 1 << 63 }},
 		{"a kernel of centuries", func(s *abi.ClientSegment) { s.Devices[0].HeadEstimateNs = 1 << 63 }},
+		{"a wish of centuries", func(s *abi.ClientSegment) { s.Devices[0].WantNs = 1 << 63 }},
+		{"centuries of device time", func(s *abi.ClientSegment) { s.Devices[0].DeviceNs = 1 << 63 }},
 		{"a magic that changed", func(s *abi.ClientSegment) { s.Header.Magic = 0 }},
 		{"a size that changed", func(s *abi.ClientSegment) { s.Header.Size = 1 }},
 		{"a version that changed", func(s *abi.ClientSegment) { s.Header.ABIVersion = 0 }},
@@ -150,6 +153,8 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	_, v := newSegment()
 	r := NewLogReader(v)
 	ignore := func(LogRecord) {}
+	samples := NewSampleReader(v)
+	kernels := NewKernelReader(v)
 	allocs := testing.AllocsPerRun(100, func() {
 		for slot := range abi.DevicesMax {
 			if _, err := v.Device(slot); err != nil {
@@ -160,6 +165,12 @@ func TestReadingAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := r.Read(ignore); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := samples.Read(func(Sample) {}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := kernels.Read(func(Kernel) {}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -204,6 +215,7 @@ func TestPublishWritesWhatTheClientReads(t *testing.T) {
 	d := DeviceVerdict{
 		Gate: abi.GateYield | abi.GateWindow, Priority: 7, Weight: 200,
 		Window: 1, Estimate: 2, Quiet: 3, MaxHold: 4, MarginPPM: 5, SMSharePPM: 6, MemoryQuota: 7,
+		CoRunBound: 8, MinGap: 9, MaxBlock: 10, Token: 11, StreamPriority: -1,
 	}
 	d.Yields.Add(0)
 	d.Yields.Add(255)
@@ -221,6 +233,7 @@ func TestPublishWritesWhatTheClientReads(t *testing.T) {
 		Gate: d.Gate, Generation: 1, Priority: 7, Weight: 200, WindowNs: 1, EstimateNs: 2, QuietNs: 3, MaxHoldNs: 4,
 		MarginPpm: 5, SMSharePpm: 6, MemoryQuotaBytes: 7,
 		Yields: [4]uint64{1, 0, 0, 1 << 63}, Corun: [4]uint64{0, 1, 0, 0},
+		CorunNs: 8, MinGapNs: 9, MaxBlockNs: 10, TokenNs: 11, StreamPriority: -1,
 	}
 	if seg.Devices[2] != want {
 		t.Errorf("slot 2 = %+v, want %+v", seg.Devices[2], want)
@@ -250,6 +263,12 @@ func TestPublishRefusesNonsense(t *testing.T) {
 		{"a class beyond the last", 0, DeviceVerdict{Priority: 10}},
 		{"a negative window", 0, DeviceVerdict{Window: -1}},
 		{"a negative hold", 0, DeviceVerdict{MaxHold: -1}},
+		{"a negative bound beside others", 0, DeviceVerdict{CoRunBound: -1}},
+		{"a negative gap", 0, DeviceVerdict{MinGap: -1}},
+		{"a negative longest launch", 0, DeviceVerdict{MaxBlock: -1}},
+		{"a token for less than no time", 0, DeviceVerdict{Token: -1}},
+		{"a stream priority above the greatest", 0, DeviceVerdict{StreamPriority: 2}},
+		{"a stream priority below the least", 0, DeviceVerdict{StreamPriority: -2}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -312,6 +331,12 @@ func FuzzHostileSegment(f *testing.F) {
 		}
 		if records > 3*abi.LogRecords {
 			t.Fatalf("%d records from a ring of %d", records, abi.LogRecords)
+		}
+		if _, err := NewSampleReader(v).Read(func(Sample) {}); err != nil {
+			requireKind(t, err)
+		}
+		if _, err := NewKernelReader(v).Read(func(Kernel) {}); err != nil {
+			requireKind(t, err)
 		}
 	})
 }

@@ -40,6 +40,12 @@ enum heddle_abi_limits {
     HEDDLE_LOG_RECORDS = 64,
     HEDDLE_LOG_TEXT = 104,
     HEDDLE_UUID_BYTES = 16,
+    HEDDLE_SAMPLES = 256,     /* measurements that wait to be read */
+    HEDDLE_KERNELS = 256,     /* descriptions of kernels that wait to be read */
+    HEDDLE_KERNEL_NAME = 176, /* bytes of a name that are told; a longer one is cut */
+    HEDDLE_PROFILE_ENTRIES = 2048,
+    HEDDLE_PROFILE_PROBES = 16, /* places in which an entry can be */
+    HEDDLE_PROFILE_SHIFT = 53,  /* key >> shift is the first of them */
 };
 
 enum heddle_segment_magic {
@@ -88,6 +94,22 @@ enum heddle_log_level {
     HEDDLE_LOG_ERROR = 3,
 };
 
+enum heddle_sample_flags {
+    HEDDLE_SAMPLE_MEASURED = 1 << 0, /* device_ns is valid: it was measured around the launch */
+    HEDDLE_SAMPLE_GAP = 1 << 1,      /* gap_ns is valid */
+    HEDDLE_SAMPLE_GRAPH = 1 << 2,    /* the launch of a whole graph */
+};
+
+enum heddle_kernel_flags {
+    HEDDLE_KERNEL_GRAPH = 1 << 0,      /* a whole graph under the name of its first kernel */
+    HEDDLE_KERNEL_CUT = 1 << 1,        /* the name is longer than what is told */
+    HEDDLE_KERNEL_ATTRIBUTES = 1 << 2, /* the driver told what the kernel needs */
+};
+
+enum heddle_profile_flags {
+    HEDDLE_PROFILE_CORUN = 1 << 0, /* may run beside peers whose corun bit is set */
+};
+
 /* First in every segment. Written once, before the descriptor is passed on. */
 struct heddle_segment_header {
     HEDDLE_ALIGNED(64) uint32_t magic;
@@ -107,7 +129,9 @@ struct heddle_client_process {
     uint64_t unnamed_addresses;      /* cuGetProcAddress answers that had no exported name */
     uint64_t log_head;               /* records ever written; slot = n % HEDDLE_LOG_RECORDS */
     uint64_t log_dropped;
-    uint64_t reserved[4];
+    uint64_t samples_head; /* as log_head, of samples[] */
+    uint64_t kernels_head; /* as log_head, of kernels[] */
+    uint64_t reserved[2];
 };
 
 /* writer: one client thread at a time; reader: daemon */
@@ -125,7 +149,9 @@ struct heddle_client_device {
     uint64_t busy_until_ns;    /* predicted end of the outstanding work, 0 = unknown */
     uint64_t next_launch_ns;   /* predicted next launch, 0 = unknown */
     uint64_t head_estimate_ns; /* duration: predicted time of the running kernel, 0 = unknown */
-    uint64_t reserved_peer[3];
+    uint64_t want_ns; /* duration: predicted time of the launch that waits for peers or for the
+                         gap token, 0 = none waits for them */
+    uint64_t reserved_peer[2];
 
     /* writer: client; reader: daemon */
     HEDDLE_ALIGNED(64) uint64_t busy_ns; /* duration: time with busy_streams > 0, ended spans */
@@ -143,7 +169,9 @@ struct heddle_client_device {
     uint64_t allocations;
     uint64_t frees;
     uint8_t uuid[HEDDLE_UUID_BYTES]; /* all zero = slot unused */
-    uint64_t reserved_memory[2];
+    uint64_t device_ns; /* duration: device time of completed launches, measured where it was,
+                           else predicted */
+    uint64_t reserved_memory[1];
 };
 
 /* A record is complete when sequence equals its number + 1; written before that word. */
@@ -155,12 +183,52 @@ struct heddle_log_record {
     char text[HEDDLE_LOG_TEXT];
 };
 
+/*
+ * What was seen of one launch. The idle time after a kernel is known when the next launch comes: a
+ * record with HEDDLE_SAMPLE_GAP is written then. Complete as a log record is.
+ */
+struct heddle_sample_record {
+    HEDDLE_ALIGNED(64) uint64_t sequence;
+    uint64_t kernel;    /* key */
+    uint64_t previous;  /* key of the launch before it on the same device, 0 = none */
+    uint64_t device_ns; /* duration */
+    uint64_t gap_ns;    /* duration: idle time between the kernel's end and the next launch */
+    uint64_t time_ns;   /* when the launch was made */
+    uint32_t device_slot;
+    uint32_t flags; /* enum heddle_sample_flags */
+    uint64_t reserved;
+};
+
+/*
+ * What a key stands for: written when the key is seen first, and again when the count of its
+ * measured samples is a power of two, so that a reader that came late learns it. Complete as a log
+ * record is.
+ */
+struct heddle_kernel_record {
+    HEDDLE_ALIGNED(64) uint64_t sequence;
+    uint64_t key;
+    uint64_t module_hash; /* of the image it came from, 0 = unknown */
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t dynamic_shared; /* bytes of shared memory asked for at the launch */
+    uint32_t static_shared;  /* bytes of shared memory in the code */
+    uint32_t registers;      /* of one thread */
+    uint32_t threads_max;    /* largest block that the kernel can have */
+    uint32_t blocks_per_sm;  /* blocks of this size that fit on one SM, 0 = unknown */
+    uint32_t flags;          /* enum heddle_kernel_flags */
+    uint32_t length;         /* bytes of name, at most HEDDLE_KERNEL_NAME */
+    uint32_t reserved;
+    char name[HEDDLE_KERNEL_NAME];
+};
+
 struct heddle_client_segment {
     struct heddle_segment_header header;
     struct heddle_client_process process;
-    struct heddle_client_device devices[HEDDLE_DEVICES_MAX];
+    struct heddle_client_device devices[HEDDLE_DEVICES_MAX]; /* peers look no further than here */
     struct heddle_client_thread threads[HEDDLE_THREADS_MAX];
     struct heddle_log_record log[HEDDLE_LOG_RECORDS];
+    struct heddle_sample_record samples[HEDDLE_SAMPLES];
+    struct heddle_kernel_record kernels[HEDDLE_KERNELS];
 };
 
 /* ---- verdict segment: written by heddled, read by the one client it is for ---- */
@@ -175,7 +243,9 @@ struct heddle_verdict_process {
     uint64_t clock_mult;
     uint64_t clock_base_ticks;
     uint64_t clock_base_ns;
-    uint64_t reserved[3];
+    uint32_t measure_every; /* device time is measured of one launch in so many, 0 = of none */
+    uint32_t trace;         /* 1 = every launch is to be told, for a timeline */
+    uint64_t reserved[2];
 };
 
 /* The verdict for one device slot. Parameters are stored first, the gate word last (release). */
@@ -194,12 +264,39 @@ struct heddle_verdict_device {
 
     HEDDLE_ALIGNED(64) uint64_t yields[HEDDLE_PEER_WORDS]; /* bit n: yield to peer slot n */
     uint64_t corun[HEDDLE_PEER_WORDS];                     /* bit n: may run beside peer slot n */
+
+    HEDDLE_ALIGNED(64)
+    uint64_t corun_ns;       /* duration: bound on own outstanding work, as
+                                             predicted, while a peer beside which it runs is busy */
+    uint64_t min_gap_ns;     /* duration: shorter predicted gaps are not filled */
+    uint64_t max_block_ns;   /* duration: launches predicted to be longer are held, 0 = none are */
+    uint64_t token_ns;       /* duration: longest time for which the gap token may be kept */
+    int32_t stream_priority; /* of streams that the program creates: 1 greatest, -1 least, 0 as
+                                the program says */
+    uint32_t reserved_stream;
+    uint64_t reserved[3];
+};
+
+/*
+ * One kernel, or one pair of kernels that follow each other, as the daemon knows it from before. The
+ * entry of a key is in the first HEDDLE_PROFILE_PROBES places from key >> HEDDLE_PROFILE_SHIFT on,
+ * round the end of the table, before any free one. The writer takes the key away while it changes
+ * what an entry stands for, and stores the key last (release); it changes values of a key in place.
+ * A reader reads the key (acquire), the values, and the key again.
+ */
+struct heddle_profile_entry {
+    HEDDLE_ALIGNED(32) uint64_t key; /* 0 = free */
+    uint64_t estimate_ns;            /* duration: predicted device time, 0 = unknown */
+    uint64_t gap_ns;  /* duration: predicted idle time that follows, 0 = not predictable */
+    uint32_t flags;   /* enum heddle_profile_flags */
+    uint32_t sm_need; /* SMs that the kernel fills, 0 = unknown */
 };
 
 struct heddle_verdict_segment {
     struct heddle_segment_header header;
     struct heddle_verdict_process process;
     struct heddle_verdict_device devices[HEDDLE_DEVICES_MAX];
+    struct heddle_profile_entry profile[HEDDLE_PROFILE_ENTRIES];
 };
 
 /* ---- arena: one preemptible class on one device; its clients write, higher ones look ---- */
@@ -213,6 +310,11 @@ struct heddle_arena_segment {
     HEDDLE_ALIGNED(64) uint64_t token_holder; /* member index + 1, 0 = free */
     uint64_t token_expiry_ns;
     uint64_t reserved_token[6];
+    /* writers: the member that owns the place; readers: the other members */
+    HEDDLE_ALIGNED(64)
+    uint64_t heads[HEDDLE_MEMBERS_MAX]; /* duration: predicted time of member
+                                                              n's launch that waits for a gap,
+                                                              0 = none waits */
 };
 
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_segment_header) == 64);
@@ -222,12 +324,19 @@ HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_device) == 192);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_device, busy_ns) == 64);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_device, memory_bytes) == 128);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_log_record) == 128);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_sample_record) == 64);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_kernel_record) == 256);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_kernel_record, name) == 80);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, devices) == 128);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, threads) == 128 + 16 * 192);
-HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_segment) == 128 + 16 * 192 + 64 * 64 + 64 * 128);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, samples) == 15488);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_segment) == 15488 + 256 * 64 + 256 * 256);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_process) == 64);
-HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_device) == 128);
-HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_segment) == 128 + 16 * 128);
-HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_arena_segment) == 192);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_device) == 192);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_profile_entry) == 32);
+HEDDLE_ASSERT_LAYOUT(1ULL << (64 - HEDDLE_PROFILE_SHIFT) == HEDDLE_PROFILE_ENTRIES);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_verdict_segment, profile) == 128 + 16 * 192);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_segment) == 128 + 16 * 192 + 2048 * 32);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_arena_segment) == 192 + 256 * 8);
 
 #endif /* HEDDLE_ABI_H */

@@ -55,6 +55,8 @@ static int save_client(const char *folder) {
     s.process.unnamed_addresses = 3;
     s.process.log_head = 2;
     s.process.log_dropped = 1;
+    s.process.samples_head = 2;
+    s.process.kernels_head = 2;
     for (unsigned i = 0; i < HEDDLE_DEVICES_MAX; i++) {
         struct heddle_client_device *d = &s.devices[i];
 
@@ -76,6 +78,8 @@ static int save_client(const char *folder) {
         d->memory_peak_bytes = mark(i, 15);
         d->allocations = mark(i, 16);
         d->frees = mark(i, 17);
+        d->want_ns = mark(i, 18);
+        d->device_ns = mark(i, 19);
         for (unsigned b = 0; b < HEDDLE_UUID_BYTES; b++) {
             d->uuid[b] = (uint8_t)(16 * i + b + 1);
         }
@@ -91,6 +95,36 @@ static int save_client(const char *folder) {
         r->level = i == 0 ? HEDDLE_LOG_INFO : HEDDLE_LOG_ERROR;
         r->length = (uint32_t)snprintf(r->text, sizeof r->text, "record %u", i);
     }
+    for (unsigned i = 0; i < 2; i++) {
+        struct heddle_sample_record *r = &s.samples[i];
+
+        r->sequence = i + 1;
+        r->kernel = mark(i, 20);
+        r->previous = mark(i, 21);
+        r->device_ns = mark(i, 22);
+        r->gap_ns = mark(i, 23);
+        r->time_ns = mark(i, 24);
+        r->device_slot = i;
+        r->flags = i == 0 ? HEDDLE_SAMPLE_MEASURED : HEDDLE_SAMPLE_GAP | HEDDLE_SAMPLE_GRAPH;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct heddle_kernel_record *r = &s.kernels[i];
+
+        r->sequence = i + 1;
+        r->key = mark(i, 25);
+        r->module_hash = mark(i, 26);
+        for (unsigned axis = 0; axis < 3; axis++) {
+            r->grid[axis] = 10 * i + axis + 1;
+            r->block[axis] = 100 * i + axis + 1;
+        }
+        r->dynamic_shared = (uint32_t)mark(i, 27);
+        r->static_shared = (uint32_t)mark(i, 28);
+        r->registers = (uint32_t)mark(i, 29);
+        r->threads_max = (uint32_t)mark(i, 30);
+        r->blocks_per_sm = (uint32_t)mark(i, 31);
+        r->flags = i == 0 ? HEDDLE_KERNEL_ATTRIBUTES : HEDDLE_KERNEL_GRAPH | HEDDLE_KERNEL_CUT;
+        r->length = (uint32_t)snprintf(r->name, sizeof r->name, "kernel_%u", i);
+    }
     return save(folder, "client", &s, sizeof s);
 }
 
@@ -105,6 +139,8 @@ static int save_verdict(const char *folder) {
     s.process.clock_mult = 11;
     s.process.clock_base_ticks = 12;
     s.process.clock_base_ns = 13;
+    s.process.measure_every = 14;
+    s.process.trace = 1;
     for (unsigned i = 0; i < HEDDLE_DEVICES_MAX; i++) {
         struct heddle_verdict_device *d = &s.devices[i];
 
@@ -123,6 +159,22 @@ static int save_verdict(const char *folder) {
             d->yields[w] = mark(i, 9 + w);
             d->corun[w] = mark(i, 13 + w);
         }
+        d->corun_ns = mark(i, 17);
+        d->min_gap_ns = mark(i, 18);
+        d->max_block_ns = mark(i, 19);
+        d->token_ns = mark(i, 20);
+        d->stream_priority = i % 2 == 0 ? 1 : -1;
+    }
+    /* Three keys that want the same place, the last two of the table and round its end. */
+    for (unsigned i = 0; i < 3; i++) {
+        const uint64_t home = HEDDLE_PROFILE_ENTRIES - 2;
+        struct heddle_profile_entry *e = &s.profile[(home + i) % HEDDLE_PROFILE_ENTRIES];
+
+        e->key = home << HEDDLE_PROFILE_SHIFT | (i + 1);
+        e->estimate_ns = mark(i, 21);
+        e->gap_ns = mark(i, 22);
+        e->flags = i == 0 ? HEDDLE_PROFILE_CORUN : 0;
+        e->sm_need = i;
     }
     return save(folder, "verdict", &s, sizeof s);
 }
@@ -136,6 +188,9 @@ static int save_arena(const char *folder) {
     }
     s.token_holder = 5;
     s.token_expiry_ns = 6;
+    for (unsigned i = 0; i < HEDDLE_MEMBERS_MAX; i++) {
+        s.heads[i] = mark(i, 2);
+    }
     return save(folder, "arena", &s, sizeof s);
 }
 
