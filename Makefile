@@ -96,6 +96,8 @@ crash: build test-client $(REPORT) ## 1,000 kills at random points, and failpoin
 
 .PHONY: fuzz
 fuzz: ## every fuzz target, Go and C, for T=30s each
+	@echo "== the gate in Go and in C, ten million questions"
+	@HEDDLE_GATE_ROUNDS=10000000 $(GO) test -count=1 -timeout 30m -run TestGateInGoAndInCAgree ./runtime/sched
 	@.ci/fuzz $(T)
 	@$(MAKE) --no-print-directory fuzz-interpose fuzz-softgpu T=$(T)
 

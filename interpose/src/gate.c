@@ -93,7 +93,11 @@ static void decide(uint32_t device, struct view *view) {
     input->window_ns = heddle_load_relaxed64(&verdict->window_ns);
     input->quiet_ns = heddle_load_relaxed64(&verdict->quiet_ns);
     input->max_hold_ns = heddle_load_relaxed64(&verdict->max_hold_ns);
+    input->corun_ns = heddle_load_relaxed64(&verdict->corun_ns);
+    input->min_gap_ns = heddle_load_relaxed64(&verdict->min_gap_ns);
+    input->max_block_ns = heddle_load_relaxed64(&verdict->max_block_ns);
     input->margin_ppm = heddle_load_relaxed32(&verdict->margin_ppm);
+    input->beside = 0;
     input->has_token = 0;
     input->outstanding_ns =
         (input->gate & HEDDLE_GATE_WINDOW) != 0 ? heddle_window_outstanding(device) : 0;
@@ -130,6 +134,11 @@ static void sleep_on(const uint32_t *doorbell, uint32_t value, struct view *view
     }
 }
 
+static bool waits_for_peer(const struct view *view) {
+    return view->answer.result == HEDDLE_GATE_HELD_PEER ||
+           view->answer.result == HEDDLE_GATE_HELD_TOKEN;
+}
+
 /* Says that it sleeps, looks again, and only then sleeps on the holder's doorbell. */
 static void wait_for_peer(uint32_t device, struct view *view) {
     const uint32_t slot = view->slots[view->answer.peer];
@@ -139,7 +148,7 @@ static void wait_for_peer(uint32_t device, struct view *view) {
     heddle_arena_sleep(device);
     value = heddle_load_acquire32(doorbell);
     decide(device, view);
-    if (view->answer.result == HEDDLE_GATE_HELD_PEER && view->slots[view->answer.peer] == slot) {
+    if (waits_for_peer(view) && view->slots[view->answer.peer] == slot) {
         sleep_on(doorbell, value, view);
     }
     heddle_arena_rise(device);
@@ -151,6 +160,7 @@ static void wait_for_peer(uint32_t device, struct view *view) {
 static void wait_once(uint32_t device, struct view *view) {
     switch (view->answer.result) {
     case HEDDLE_GATE_HELD_CLOSED:
+    case HEDDLE_GATE_HELD_LONG: /* another verdict can have another bound */
         (void)heddle_futex_wait(&verdict_of(device)->gate, view->input.gate, CLOSED_WAIT_MAX_NS);
         break;
     case HEDDLE_GATE_HELD_WINDOW:
@@ -223,7 +233,6 @@ void heddle_gate_pass(uint32_t device) {
     struct wait wait = {.what = NOTHING};
 
     view.input.held_since_ns = 0;
-    view.input.reserved = 0;
     view.rings = 0;
     decide(device, &view);
     if (is_open(&view)) {

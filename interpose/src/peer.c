@@ -98,6 +98,7 @@ void heddle_peer_read(uint32_t slot, struct heddle_gate_peer *peer) {
         peer->busy = heddle_load_seq_cst32(&device->busy_streams);
         peer->idle_since_ns = heddle_load_relaxed64(&device->idle_since_ns);
         peer->next_launch_ns = heddle_load_relaxed64(&device->next_launch_ns);
+        peer->want_ns = heddle_load_relaxed64(&device->want_ns);
     }
 }
 

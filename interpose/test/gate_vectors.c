@@ -3,9 +3,11 @@
  * twin in Go.
  *
  *     gate_vectors FILE     check every vector of FILE
- *     gate_vectors -        answer binary questions on standard input until it ends: one
- *                           struct heddle_gate_input, a uint32_t number of peers, a uint32_t of
- *                           padding and the peers; each is answered by a struct heddle_gate_answer
+ *     gate_vectors -        answer binary questions on standard input until it ends. They come in
+ *                           batches: a uint32_t number of questions and one of padding, then for
+ *                           each one struct heddle_gate_input, a uint32_t number of peers, a
+ *                           uint32_t of padding and the peers; each is answered by a
+ *                           struct heddle_gate_answer, all of a batch at its end
  */
 #define _POSIX_C_SOURCE 200809L /* strtok_r */
 
@@ -95,22 +97,24 @@ static bool gate_word(char *text, uint32_t *out) {
 
 static bool add_peer(struct vector *v, char *text) {
     struct heddle_gate_peer *peer;
-    char *part[4];
+    char *part[5];
     char *rest = NULL;
+    int parts = 0;
 
     if (v->npeers == PEERS_MAX) {
         return false;
     }
     peer = &v->peers[v->npeers++];
-    for (int i = 0; i < 4; i++) {
-        part[i] = strtok_r(i == 0 ? text : NULL, "/", &rest);
-        if (part[i] == NULL) {
+    for (char *p = strtok_r(text, "/", &rest); p != NULL; p = strtok_r(NULL, "/", &rest)) {
+        if (parts == 5) {
             return false;
         }
+        part[parts++] = p;
     }
-    return strtok_r(NULL, "/", &rest) == NULL && number32(part[0], &peer->busy) &&
-           number32(part[1], &peer->corun) && number(part[2], UINT64_MAX, &peer->idle_since_ns) &&
-           number(part[3], UINT64_MAX, &peer->next_launch_ns);
+    return parts >= 4 && number32(part[0], &peer->busy) && number32(part[1], &peer->corun) &&
+           number(part[2], UINT64_MAX, &peer->idle_since_ns) &&
+           number(part[3], UINT64_MAX, &peer->next_launch_ns) &&
+           (parts == 4 || number(part[4], UINT64_MAX, &peer->want_ns));
 }
 
 static bool set(struct vector *v, const char *key, char *value) {
@@ -123,7 +127,10 @@ static bool set(struct vector *v, const char *key, char *value) {
                 {"window", &v->in.window_ns},
                 {"quiet", &v->in.quiet_ns},
                 {"held", &v->in.held_since_ns},
-                {"max_hold", &v->in.max_hold_ns}};
+                {"max_hold", &v->in.max_hold_ns},
+                {"corun", &v->in.corun_ns},
+                {"min_gap", &v->in.min_gap_ns},
+                {"max_block", &v->in.max_block_ns}};
 
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) {
         if (strcmp(wide[i].key, key) == 0) {
@@ -139,13 +146,16 @@ static bool set(struct vector *v, const char *key, char *value) {
     if (strcmp(key, "token") == 0) {
         return number32(value, &v->in.has_token);
     }
+    if (strcmp(key, "beside") == 0) {
+        return number32(value, &v->in.beside);
+    }
     return strcmp(key, "peer") == 0 && add_peer(v, value);
 }
 
 static bool set_answer(struct vector *v, char *text) {
     char *retry = strstr(text, " retry=");
-    const bool held =
-        strcmp(text, "open") != 0 && strcmp(text, "closed") != 0 && strcmp(text, "overrun") != 0;
+    const bool held = strncmp(text, "window", 6) == 0 || strncmp(text, "peer:", 5) == 0 ||
+                      strncmp(text, "token:", 6) == 0;
 
     if (held != (retry != NULL)) {
         return false;
@@ -167,6 +177,11 @@ static bool set_answer(struct vector *v, char *text) {
         v->want.result = HEDDLE_GATE_OVERRUN;
     } else if (strcmp(text, "window") == 0) {
         v->want.result = HEDDLE_GATE_HELD_WINDOW;
+    } else if (strcmp(text, "long") == 0) {
+        v->want.result = HEDDLE_GATE_HELD_LONG;
+    } else if (strncmp(text, "token:", 6) == 0) {
+        v->want.result = HEDDLE_GATE_HELD_TOKEN;
+        return number32(text + 6, &v->want.peer);
     } else if (strncmp(text, "peer:", 5) == 0) {
         v->want.result = HEDDLE_GATE_HELD_PEER;
         return number32(text + 5, &v->want.peer);
@@ -247,21 +262,31 @@ static int check_file(const char *path) {
     return failed != 0 || checked == 0;
 }
 
-static int answer_questions(void) {
+static bool answer_one(void) {
     static struct heddle_gate_peer peers[PEERS_MAX];
     struct heddle_gate_input in;
+    struct heddle_gate_answer out = {0};
+    uint32_t count[2];
 
-    while (fread(&in, sizeof in, 1, stdin) == 1) {
-        uint32_t count[2];
-        struct heddle_gate_answer out = {0};
+    if (fread(&in, sizeof in, 1, stdin) != 1 || fread(count, sizeof count, 1, stdin) != 1 ||
+        count[0] > PEERS_MAX || fread(peers, sizeof peers[0], count[0], stdin) != count[0]) {
+        fputs("gate_vectors: half a question\n", stderr);
+        return false;
+    }
+    heddle_gate_decide(&in, peers, count[0], &out);
+    return fwrite(&out, sizeof out, 1, stdout) == 1;
+}
 
-        if (fread(count, sizeof count, 1, stdin) != 1 || count[0] > PEERS_MAX ||
-            fread(peers, sizeof peers[0], count[0], stdin) != count[0]) {
-            fputs("gate_vectors: half a question\n", stderr);
-            return 1;
+static int answer_questions(void) {
+    uint32_t batch[2];
+
+    while (fread(batch, sizeof batch, 1, stdin) == 1) {
+        for (uint32_t i = 0; i < batch[0]; i++) {
+            if (!answer_one()) {
+                return 1;
+            }
         }
-        heddle_gate_decide(&in, peers, count[0], &out);
-        if (fwrite(&out, sizeof out, 1, stdout) != 1 || fflush(stdout) != 0) {
+        if (fflush(stdout) != 0) {
             return 1;
         }
     }

@@ -151,6 +151,8 @@ const (
 	GateHeldWindow = 2 // too much of the client's own work is outstanding
 	GateHeldPeer   = 3 // a higher class is busy, or was a moment ago
 	GateOverrun    = 4 // open, because the caller waited for max_hold_ns
+	GateHeldToken  = 5 // would be open with the gap token of its class
+	GateHeldLong   = 6 // longer than a launch of this client may be
 )
 
 // Values of enum heddle_gate_bounds.
@@ -159,6 +161,7 @@ const (
 const (
 	GateSecondsMax = 1000     // longest duration taken seriously
 	GateMarginMax  = 10000000 // 1000 %, in parts per million
+	GatePollMinNs  = 1000     // shortest wait for a peer that goes first
 )
 
 // Sizes of the structs in bytes.
@@ -183,8 +186,8 @@ const (
 	SizeofMsgPeer        = 32
 	SizeofMsgArena       = 32
 	SizeofMsgEvict       = 176
-	SizeofGatePeer       = 24
-	SizeofGateInput      = 72
+	SizeofGatePeer       = 32
+	SizeofGateInput      = 96
 	SizeofGateAnswer     = 16
 )
 
@@ -493,6 +496,7 @@ type GatePeer struct {
 	Corun        uint32 // 1 = the daemon lets the two run side by side
 	IdleSinceNs  uint64
 	NextLaunchNs uint64 // predicted, 0 = unknown
+	WantNs       uint64 // duration: of its launch that waits for others, 0 = none waits
 }
 
 // GateInput mirrors struct heddle_gate_input.
@@ -505,16 +509,19 @@ type GateInput struct {
 	QuietNs       uint64
 	HeldSinceNs   uint64 // when this caller began to wait, 0 = it has not waited
 	MaxHoldNs     uint64
+	CorunNs       uint64 // bound on outstanding_ns beside a peer with which it may run
+	MinGapNs      uint64 // shorter gaps are not filled
+	MaxBlockNs    uint64 // longer launches are held, 0 = none are
 	Gate          uint32 // enum heddle_gate_bits
 	MarginPpm     uint32
 	HasToken      uint32 // 1 = holds the gap token of its class
-	Reserved      uint32
+	Beside        uint32 // 1 = this kernel may run beside peers whose corun is 1
 }
 
 // GateAnswer mirrors struct heddle_gate_answer.
 type GateAnswer struct {
 	_       structs.HostLayout
 	Result  uint32 // enum heddle_gate_result
-	Peer    uint32 // index of the peer that holds, for HEDDLE_GATE_HELD_PEER
+	Peer    uint32 // index of the peer that holds, or whose gap takes the token
 	RetryNs uint64 // earliest time at which the answer can change without an event from the holder; UINT64_MAX = only an event can change it
 }

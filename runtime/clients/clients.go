@@ -85,6 +85,7 @@ type GatePeer struct {
 	CoRun        bool
 	IdleSinceNs  uint64
 	NextLaunchNs uint64
+	WantNs       uint64
 }
 
 // Planner decides what the clients of one device mean to each other.

@@ -85,6 +85,7 @@ func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) time.Duration {
 			CoRun:        slices.Contains(b.corun, h.client.id),
 			IdleSinceNs:  s.IdleSince,
 			NextLaunchNs: s.NextLaunch,
+			WantNs:       uint64(s.Want), // a view refuses negative ones
 		})
 	}
 	yielding := *v

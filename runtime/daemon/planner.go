@@ -83,17 +83,22 @@ func ids(from []sched.ClientID) []uint64 {
 func (planner) Open(v *shm.DeviceVerdict, peers []clients.GatePeer, now, heldSince uint64) bool {
 	in := sched.Input{
 		NowNs:       now,
-		EstimateNs:  uint64(v.Estimate), // durations of a verdict are not negative
-		WindowNs:    uint64(v.Window),   // as above
-		QuietNs:     uint64(v.Quiet),    // as above
-		MaxHoldNs:   uint64(v.MaxHold),  // as above
+		EstimateNs:  uint64(v.Estimate),   // durations of a verdict are not negative
+		WindowNs:    uint64(v.Window),     // as above
+		QuietNs:     uint64(v.Quiet),      // as above
+		MaxHoldNs:   uint64(v.MaxHold),    // as above
+		CoRunNs:     uint64(v.CoRunBound), // as above
+		MinGapNs:    uint64(v.MinGap),     // as above
+		MaxBlockNs:  uint64(v.MaxBlock),   // as above
 		HeldSinceNs: heldSince,
 		Gate:        sched.Gate(v.Gate),
 		MarginPPM:   v.MarginPPM,
 	}
 	published := make([]sched.Peer, len(peers))
 	for i, h := range peers {
-		published[i] = sched.Peer{Busy: h.Busy, CoRun: h.CoRun, IdleSinceNs: h.IdleSinceNs, NextLaunchNs: h.NextLaunchNs}
+		published[i] = sched.Peer{
+			Busy: h.Busy, CoRun: h.CoRun, IdleSinceNs: h.IdleSinceNs, NextLaunchNs: h.NextLaunchNs, WantNs: h.WantNs,
+		}
 	}
 	answer := sched.Decide(&in, published)
 	return answer.Result == sched.Open || answer.Result == sched.Overrun

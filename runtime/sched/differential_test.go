@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"unsafe"
 
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/sched"
@@ -57,37 +59,63 @@ func startCGate(tb testing.TB) *cGate {
 	return &cGate{in, out}
 }
 
-// decide asks the other side one question.
-func (c *cGate) decide(tb testing.TB, in *sched.Input, peers []sched.Peer) sched.Answer {
+// A question is one launch at the gate.
+type question struct {
+	in    sched.Input
+	peers []sched.Peer
+}
+
+// decide asks the other side a batch of questions. The questions go out while the answers come in,
+// so that no pipe stays full.
+func (c *cGate) decide(tb testing.TB, questions []question) []sched.Answer {
 	tb.Helper()
-	question := []any{
-		abi.GateInput{
-			NowNs: in.NowNs, EstimateNs: in.EstimateNs, OutstandingNs: in.OutstandingNs, WindowNs: in.WindowNs,
-			QuietNs: in.QuietNs, HeldSinceNs: in.HeldSinceNs, MaxHoldNs: in.MaxHoldNs,
-			Gate: uint32(in.Gate), MarginPpm: in.MarginPPM, HasToken: bit(in.HasToken),
-		},
-		[2]uint32{uint32(len(peers))},
+	raw := appendBytes(nil, &[2]uint32{uint32(len(questions))})
+	for i := range questions {
+		raw = appendQuestion(raw, &questions[i])
 	}
-	for _, p := range peers {
-		question = append(question, abi.GatePeer{
-			Busy: p.Busy, Corun: bit(p.CoRun), IdleSinceNs: p.IdleSinceNs, NextLaunchNs: p.NextLaunchNs,
-		})
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.in.Write(raw)
+		sent <- err
+	}()
+	answers := make([]sched.Answer, len(questions))
+	var a abi.GateAnswer
+	reply := make([]byte, len(questions)*abi.SizeofGateAnswer)
+	if _, err := io.ReadFull(c.out, reply); err != nil {
+		tb.Fatal(err)
 	}
-	var raw []byte
-	for _, part := range question {
-		var err error
-		if raw, err = binary.Append(raw, binary.NativeEndian, part); err != nil {
+	if err := <-sent; err != nil {
+		tb.Fatal(err)
+	}
+	for i := range answers {
+		if _, err := binary.Decode(reply[i*abi.SizeofGateAnswer:], binary.NativeEndian, &a); err != nil {
 			tb.Fatal(err)
 		}
+		answers[i] = sched.Answer{Result: sched.Result(a.Result), Peer: int(a.Peer), RetryNs: a.RetryNs}
 	}
-	if _, err := c.in.Write(raw); err != nil {
-		tb.Fatal(err)
+	return answers
+}
+
+func appendQuestion(raw []byte, q *question) []byte {
+	in := &q.in
+	raw = appendBytes(raw, &abi.GateInput{
+		NowNs: in.NowNs, EstimateNs: in.EstimateNs, OutstandingNs: in.OutstandingNs, WindowNs: in.WindowNs,
+		QuietNs: in.QuietNs, HeldSinceNs: in.HeldSinceNs, MaxHoldNs: in.MaxHoldNs,
+		CorunNs: in.CoRunNs, MinGapNs: in.MinGapNs, MaxBlockNs: in.MaxBlockNs,
+		Gate: uint32(in.Gate), MarginPpm: in.MarginPPM, HasToken: bit(in.HasToken), Beside: bit(in.Beside),
+	})
+	raw = appendBytes(raw, &[2]uint32{uint32(len(q.peers))})
+	for _, p := range q.peers {
+		raw = appendBytes(raw, &abi.GatePeer{
+			Busy: p.Busy, Corun: bit(p.CoRun), IdleSinceNs: p.IdleSinceNs, NextLaunchNs: p.NextLaunchNs, WantNs: p.WantNs,
+		})
 	}
-	var a abi.GateAnswer
-	if err := binary.Read(c.out, binary.NativeEndian, &a); err != nil {
-		tb.Fatal(err)
-	}
-	return sched.Answer{Result: sched.Result(a.Result), Peer: int(a.Peer), RetryNs: a.RetryNs}
+	return raw
+}
+
+// appendBytes appends a value as it lies in memory: the mirror's layout is C's.
+func appendBytes[T any](raw []byte, value *T) []byte {
+	return append(raw, unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))...)
 }
 
 func bit(b bool) uint32 {
@@ -97,23 +125,42 @@ func bit(b bool) uint32 {
 	return 0
 }
 
-func compare(tb testing.TB, c *cGate, in *sched.Input, peers []sched.Peer) {
+func compare(tb testing.TB, c *cGate, questions []question) {
 	tb.Helper()
-	if got, want := sched.Decide(in, peers), c.decide(tb, in, peers); got != want {
-		tb.Fatalf("Go says %+v, C says %+v, to %+v with peers %+v", got, want, *in, peers)
+	for i, want := range c.decide(tb, questions) {
+		q := &questions[i]
+		if got := sched.Decide(&q.in, q.peers); got != want {
+			tb.Fatalf("Go says %+v, C says %+v, to %+v with peers %+v", got, want, q.in, q.peers)
+		}
 	}
 }
 
+// roundsVariable sets how many random questions are asked: `make fuzz` asks ten million.
+const roundsVariable = "HEDDLE_GATE_ROUNDS"
+
 func TestGateInGoAndInCAgree(t *testing.T) {
+	const batch = 1000
+	count := rounds
+	if text := os.Getenv(roundsVariable); text != "" {
+		var err error
+		if count, err = strconv.Atoi(text); err != nil || count < rounds {
+			t.Fatalf("%s=%s is no number of at least %d", roundsVariable, text, rounds)
+		}
+	}
 	c := startCGate(t)
 	r := newRand(t)
 	results := map[sched.Result]int{}
-	for range 20_000 {
-		in, peers := someInput(r)
-		compare(t, c, &in, peers)
-		results[sched.Decide(&in, peers).Result]++
+	questions := make([]question, batch)
+	for asked := 0; asked < count; asked += batch {
+		for i := range questions {
+			q := &questions[i]
+			q.in, q.peers = someInput(r)
+			results[sched.Decide(&q.in, q.peers).Result]++
+		}
+		compare(t, c, questions)
 	}
-	for result := sched.Open; result <= sched.Overrun; result++ {
+	t.Logf("answers: %v", results)
+	for result := sched.Open; result <= sched.HeldLong; result++ {
 		if results[result] < 100 {
 			t.Errorf("only %d inputs had result %d: the generator misses it", results[result], result)
 		}
@@ -122,17 +169,17 @@ func TestGateInGoAndInCAgree(t *testing.T) {
 
 func FuzzGateInGoAndInC(f *testing.F) {
 	c := startCGate(f)
-	f.Add([]byte{}, uint8(0))
-	f.Add(bytes.Repeat([]byte{0xff}, 120), uint8(0x1e))
-	f.Add(bytes.Repeat([]byte{0, 1}, 60), uint8(0x17))
-	f.Fuzz(func(t *testing.T, raw []byte, flags uint8) {
+	f.Add([]byte{}, uint16(0))
+	f.Add(bytes.Repeat([]byte{0xff}, 160), uint16(0x1e))
+	f.Add(bytes.Repeat([]byte{0, 1}, 80), uint16(0xb7))
+	f.Fuzz(func(t *testing.T, raw []byte, flags uint16) {
 		in, peers := inputFrom(raw, flags)
-		compare(t, c, &in, peers)
+		compare(t, c, []question{{in, peers}})
 	})
 }
 
 // inputFrom makes an input out of any bytes; what is missing is zero.
-func inputFrom(raw []byte, flags uint8) (sched.Input, []sched.Peer) {
+func inputFrom(raw []byte, flags uint16) (sched.Input, []sched.Peer) {
 	next := func() uint64 {
 		var word [8]byte
 		raw = raw[copy(word[:], raw):]
@@ -140,7 +187,8 @@ func inputFrom(raw []byte, flags uint8) (sched.Input, []sched.Peer) {
 	}
 	in := sched.Input{
 		NowNs: next(), EstimateNs: next(), OutstandingNs: next(), WindowNs: next(), QuietNs: next(),
-		HeldSinceNs: next(), MaxHoldNs: next(), Gate: sched.Gate(flags & 0x1f), HasToken: flags&0x20 != 0,
+		HeldSinceNs: next(), MaxHoldNs: next(), CoRunNs: next(), MinGapNs: next(), MaxBlockNs: next(),
+		Gate: sched.Gate(flags & 0x1f), HasToken: flags&0x20 != 0, Beside: flags&0x80 != 0,
 	}
 	small := next()
 	in.MarginPPM = uint32(small)
@@ -151,7 +199,7 @@ func inputFrom(raw []byte, flags uint8) (sched.Input, []sched.Peer) {
 	for len(raw) != 0 && len(peers) < 8 {
 		word := next()
 		peers = append(peers, sched.Peer{
-			Busy: uint32(word >> 1 & 3), CoRun: word&1 != 0, IdleSinceNs: next(), NextLaunchNs: next(),
+			Busy: uint32(word >> 1 & 3), CoRun: word&1 != 0, IdleSinceNs: next(), NextLaunchNs: next(), WantNs: next(),
 		})
 	}
 	return in, peers

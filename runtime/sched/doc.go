@@ -9,12 +9,14 @@
 // # Seams
 //
 // Gap filling enters at one place: a planner that sets GateFill in a verdict. The gate then lets a
-// launch pass that would end, margin included, before the predicted next launch of an idle peer,
-// while its client holds the token of its class (the arena of the contract). What is predicted is
-// written by the peers and the profiles, not here.
+// launch pass that would end, margin included, before the predicted next launch of an idle peer;
+// while that peer is not yet quiet its client must hold the token of its class (the arena of the
+// contract). A peer that waits for others itself goes first if its launch fits as well. What is
+// predicted is written by the peers and the profiles, not here.
 //
 // Running side by side enters through [Verdict].CoRun: a planner that knows resource vectors lists
-// the peers beside which a client may run; the gate skips them.
+// the peers beside which a client may run. The gate lets those kernels pass of which the profile
+// says that they may, as long as little work of the client is outstanding.
 //
 // Kernel profiles enter through the estimate: per launch where the interposer knows the kernel,
 // [Parameters].Estimate where it does not.

@@ -27,12 +27,15 @@ const (
 	HeldWindow        // too much of the client's own work is outstanding
 	HeldPeer          // a higher class is busy, or was a moment ago
 	Overrun           // open, because the caller has waited long enough
+	HeldToken         // would be open with the gap token of its class
+	HeldLong          // longer than a launch of this client may be
 )
 
 // Bounds on what is taken seriously; they keep the arithmetic inside 64 bits.
 const (
 	durationMaxNs uint64 = 1000 * 1e9
 	marginMaxPPM  uint64 = 10_000_000
+	pollMinNs     uint64 = 1000 // shortest wait for a peer that goes first
 )
 
 // Never is the retry time of an answer that only an event can change.
@@ -44,6 +47,7 @@ type Peer struct {
 	CoRun        bool   // the daemon lets the two run side by side
 	IdleSinceNs  uint64
 	NextLaunchNs uint64 // predicted, 0 = unknown
+	WantNs       uint64 // predicted time of its launch that waits for others, 0 = none waits
 }
 
 // Input is one launch at the gate. All times are of the common clock; what was published by others
@@ -56,15 +60,19 @@ type Input struct {
 	QuietNs       uint64
 	HeldSinceNs   uint64 // when the caller began to wait, 0 = it has not waited
 	MaxHoldNs     uint64
+	CoRunNs       uint64 // bound on OutstandingNs beside a peer with which it may run
+	MinGapNs      uint64 // shorter gaps are not filled
+	MaxBlockNs    uint64 // longer launches are held, 0 = none are
 	Gate          Gate
 	MarginPPM     uint32
 	HasToken      bool // holds the gap token of its class
+	Beside        bool // this kernel may run beside peers with CoRun
 }
 
 // Answer is the gate's decision.
 type Answer struct {
 	Result  Result
-	Peer    int    // index of the peer that holds, for HeldPeer
+	Peer    int    // index of the peer that holds, or whose gap takes the token
 	RetryNs uint64 // earliest time at which the answer can change without an event
 }
 
@@ -75,20 +83,19 @@ func Decide(in *Input, peers []Peer) Answer {
 	if in.Gate&^gateKnown != 0 || in.Gate&GateClosed != 0 {
 		return Answer{Result: HeldClosed, RetryNs: Never}
 	}
-	a := Answer{Result: Open, RetryNs: Never}
 	estimate := min(in.EstimateNs, durationMaxNs)
+	if maxBlock := min(in.MaxBlockNs, durationMaxNs); maxBlock != 0 && estimate > maxBlock {
+		return Answer{Result: HeldLong, RetryNs: Never}
+	}
+	a := Answer{Result: Open, RetryNs: in.NowNs}
 	switch {
 	// One launch is always allowed when nothing is outstanding, however long it is.
 	case in.Gate&GateWindow != 0 && in.OutstandingNs != 0 && add(in.OutstandingNs, estimate) > in.WindowNs:
-		a.Result = HeldWindow
+		a = Answer{Result: HeldWindow, RetryNs: Never}
 	case in.Gate&GateYield != 0:
 		a = yield(in, peers, estimate)
 	}
-	if a.Result == Open {
-		a.RetryNs = in.NowNs
-		return a
-	}
-	if in.HeldSinceNs == 0 {
+	if a.Result == Open || in.HeldSinceNs == 0 {
 		return a
 	}
 	// The wait is bounded: a peer that lies, or never synchronises, can delay and not stop.
@@ -101,31 +108,70 @@ func Decide(in *Input, peers []Peer) Answer {
 	return a
 }
 
-// yield looks for the first peer that holds the launch.
+// yield looks for the first peer that holds the launch. An idle peer lets it pass when it has been
+// quiet for long enough. Where the peer's next launch is predicted and gaps are to be filled, the
+// gap takes the place of the quiet time: inside it the launch passes if it ends in time, around its
+// end it waits, and when the peer has not come a quiet time later, the prediction was wrong.
 func yield(in *Input, peers []Peer, estimate uint64) Answer {
+	now := in.NowNs
 	quiet := min(in.QuietNs, durationMaxNs)
-	margin := min(uint64(in.MarginPPM), marginMaxPPM)
-	end := add(add(in.NowNs, estimate), estimate*margin/1_000_000)
-	mayFill := in.Gate&GateFill != 0 && in.HasToken
+	end := add(now, widen(estimate, in.MarginPPM))
+	slack := Never // what is left of the shortest gap that the launch uses
+	token := Answer{Result: Open, RetryNs: Never}
 	for i := range peers {
 		h := &peers[i]
-		if h.CoRun {
+		if beside(in, h, estimate) {
 			continue
 		}
 		if h.Busy != 0 {
 			return Answer{Result: HeldPeer, Peer: i, RetryNs: Never}
 		}
-		// A peer's clock that runs ahead counts as idle only now.
-		since := min(h.IdleSinceNs, in.NowNs)
-		if in.NowNs-since >= quiet {
-			continue
+		next := h.NextLaunchNs
+		since := min(h.IdleSinceNs, now) // a peer's clock that runs ahead counts as idle only now
+		fresh := now-since < quiet
+		switch {
+		case in.Gate&GateFill == 0 || next <= since: // nothing is predicted
+			if fresh {
+				return Answer{Result: HeldPeer, Peer: i, RetryNs: add(since, quiet)}
+			}
+		case now < next && end <= next && next-now >= min(in.MinGapNs, durationMaxNs):
+			slack = min(slack, next-now)
+			if fresh && token.Result == Open {
+				token.Result, token.Peer = HeldToken, i
+			}
+			if fresh {
+				token.RetryNs = min(token.RetryNs, add(since, quiet))
+			}
+		case now < next || now-next < quiet: // does not fit, or is overdue
+			return Answer{Result: HeldPeer, Peer: i, RetryNs: add(next, quiet)}
 		}
-		if mayFill && h.NextLaunchNs != 0 && end <= h.NextLaunchNs {
-			continue
-		}
-		return Answer{Result: HeldPeer, Peer: i, RetryNs: add(since, quiet)}
 	}
-	return Answer{Result: Open, RetryNs: Never}
+	// A peer that waits for others itself, and whose launch would fit as well, goes first.
+	for i := range peers {
+		want := widen(min(peers[i].WantNs, durationMaxNs), in.MarginPPM)
+		if want == 0 || want > slack || beside(in, &peers[i], estimate) {
+			continue
+		}
+		wait := max(quiet, pollMinNs)
+		if slack != Never {
+			wait = min(wait, slack-want+1) // then it no longer fits
+		}
+		return Answer{Result: HeldPeer, Peer: i, RetryNs: add(now, wait)}
+	}
+	if token.Result == HeldToken && !in.HasToken {
+		return token
+	}
+	return Answer{Result: Open, RetryNs: now}
+}
+
+// beside reports whether the launch may run beside a peer, whatever that one does.
+func beside(in *Input, h *Peer, estimate uint64) bool {
+	return h.CoRun && in.Beside && add(in.OutstandingNs, estimate) <= in.CoRunNs
+}
+
+// widen puts the safety margin on a duration of at most durationMaxNs.
+func widen(duration uint64, marginPPM uint32) uint64 {
+	return duration + duration*min(uint64(marginPPM), marginMaxPPM)/1_000_000
 }
 
 // add saturates: the sum of two published numbers must not wrap into the past.

@@ -27,6 +27,8 @@ func TestNumbersAreThoseOfTheContract(t *testing.T) {
 		{"held by the window", int(sched.HeldWindow), abi.GateHeldWindow},
 		{"held by a peer", int(sched.HeldPeer), abi.GateHeldPeer},
 		{"overrun", int(sched.Overrun), abi.GateOverrun},
+		{"held for the token", int(sched.HeldToken), abi.GateHeldToken},
+		{"held as too long", int(sched.HeldLong), abi.GateHeldLong},
 		{"classes", sched.Classes, abi.ClassesMax},
 		{"peers", sched.PeersMax, abi.PeersMax},
 	}
@@ -63,16 +65,27 @@ func someTime(r *rand.Rand, near uint64) uint64 {
 
 func someInput(r *rand.Rand) (sched.Input, []sched.Peer) {
 	now := 100 + uint64(r.IntN(50))
+	sometimes := func(value uint64) uint64 {
+		if r.IntN(4) != 0 {
+			return 0
+		}
+		return value
+	}
 	in := sched.Input{
 		NowNs: someTime(r, now), EstimateNs: someTime(r, 5), OutstandingNs: someTime(r, 5), WindowNs: someTime(r, 10),
 		QuietNs: someTime(r, 20), HeldSinceNs: someTime(r, now), MaxHoldNs: someTime(r, 30),
-		Gate: sched.Gate(r.IntN(32)), MarginPPM: uint32(r.IntN(3) * 400_000), HasToken: r.IntN(2) == 0,
+		CoRunNs: someTime(r, 20), MinGapNs: sometimes(someTime(r, 5)), MaxBlockNs: sometimes(someTime(r, 15)),
+		Gate: sched.Gate(r.IntN(32)), MarginPPM: uint32(r.IntN(3) * 400_000),
+		HasToken: r.IntN(2) == 0, Beside: r.IntN(2) == 0,
+	}
+	if r.IntN(2) == 0 { // the rules for gaps are most of the rules
+		in.Gate = sched.GateYield | sched.GateFill
 	}
 	peers := make([]sched.Peer, r.IntN(4))
 	for i := range peers {
 		peers[i] = sched.Peer{
 			Busy: uint32(max(0, r.IntN(4)-2)), CoRun: r.IntN(5) == 0,
-			IdleSinceNs: someTime(r, now), NextLaunchNs: someTime(r, now),
+			IdleSinceNs: someTime(r, now), NextLaunchNs: someTime(r, now+5), WantNs: sometimes(someTime(r, 5)),
 		}
 	}
 	return in, peers
@@ -117,9 +130,11 @@ func TestGateProperties(t *testing.T) {
 					continue
 				}
 				later.NowNs = at
-				// While time goes by, the gap of a peer before the holder may close: then that peer is named.
+				// While time goes by, the gap of another peer may close: then that one is named.
 				b := sched.Decide(&later, peers)
-				if b.Result != a.Result || b.Peer != a.Peer && in.Gate&sched.GateFill == 0 {
+				same := b.Result == a.Result && b.Peer == a.Peer
+				closing := in.Gate&sched.GateFill != 0 && a.Result != sched.HeldWindow && held(b)
+				if !same && !closing {
 					return fmt.Errorf("at %d: %+v, at %d already %+v", in.NowNs, a, at, b)
 				}
 			}
@@ -133,10 +148,16 @@ func TestGateProperties(t *testing.T) {
 			}
 			later := in
 			later.NowNs = a.RetryNs
-			if b := sched.Decide(&later, peers); held(b) && b.Result == a.Result && b.Peer == a.Peer {
-				return fmt.Errorf("%+v, and at its retry time %+v", a, b)
+			b := sched.Decide(&later, peers)
+			switch {
+			case !held(b) || b.Result != a.Result || b.Peer != a.Peer:
+				return nil
+			case a.Result == sched.HeldPeer && peers[a.Peer].WantNs != 0:
+				return nil // until it has gone, or wants nothing any more
+			case a.Result == sched.HeldToken && b.RetryNs > a.RetryNs:
+				return nil // for the gap of another peer
 			}
-			return nil
+			return fmt.Errorf("%+v, and at its retry time %+v", a, b)
 		})
 	})
 	t.Run("open stays open as time goes by, filling aside", func(t *testing.T) {
@@ -156,9 +177,10 @@ func TestGateProperties(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("nobody waits longer than max_hold, closed aside", func(t *testing.T) {
+	t.Run("nobody waits longer than max_hold, closed and long aside", func(t *testing.T) {
 		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
 			in.Gate &^= sched.GateClosed
+			in.MaxBlockNs = 0
 			in.HeldSinceNs = max(1, min(in.HeldSinceNs, math.MaxUint64/2))
 			in.NowNs = in.HeldSinceNs + min(in.MaxHoldNs, 1000*1e9)
 			if a := sched.Decide(&in, peers); held(a) {
@@ -173,14 +195,15 @@ func TestGateProperties(t *testing.T) {
 			a = sched.Decide(&in, peers)
 			with := slices.Insert(slices.Clone(peers), 0, sched.Peer{})
 			b := sched.Decide(&in, with)
-			if b.Result != a.Result || a.Result == sched.HeldPeer && b.Peer != a.Peer+1 {
+			if b.Result != a.Result || (a.Result == sched.HeldPeer || a.Result == sched.HeldToken) && b.Peer != a.Peer+1 {
 				return fmt.Errorf("%+v without it, %+v with it", a, b)
 			}
 			return nil
 		})
 	})
 	t.Run("one peer less never turns open into held", func(t *testing.T) {
-		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			a := withoutWants(&in, peers)
 			for i := range peers {
 				fewer := slices.Delete(slices.Clone(peers), i, i+1)
 				if b := sched.Decide(&in, fewer); !held(a) && held(b) {
@@ -191,7 +214,8 @@ func TestGateProperties(t *testing.T) {
 		})
 	})
 	t.Run("a falling estimate, outstanding time or quiet time never turns open into held", func(t *testing.T) {
-		property(t, func(in sched.Input, peers []sched.Peer, a sched.Answer) error {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			a := withoutWants(&in, peers)
 			in.EstimateNs /= 2
 			in.OutstandingNs /= 2
 			in.QuietNs /= 2
@@ -220,6 +244,113 @@ func TestGateProperties(t *testing.T) {
 			return nil
 		})
 	})
+}
+
+// withoutWants decides for peers that wait for nobody: one that does may fit into the longer gap that
+// is left when another peer is gone.
+func withoutWants(in *sched.Input, peers []sched.Peer) sched.Answer {
+	for i := range peers {
+		peers[i].WantNs = 0
+	}
+	return sched.Decide(in, peers)
+}
+
+func TestGatePropertiesOfGaps(t *testing.T) {
+	t.Run("the token matters only where a gap is filled", func(t *testing.T) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			in.HasToken, in.HeldSinceNs = false, 0
+			without := sched.Decide(&in, peers)
+			in.HasToken = true
+			with := sched.Decide(&in, peers)
+			switch {
+			case without.Result == sched.HeldToken && with.Result == sched.Open && in.Gate&sched.GateFill != 0:
+				return nil
+			case without != with || with.Result == sched.HeldToken:
+				return fmt.Errorf("%+v without the token, %+v with it", without, with)
+			}
+			return nil
+		})
+	})
+	t.Run("without gaps and wants the first peer that is busy or not yet quiet holds", func(t *testing.T) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			in.Gate, in.HeldSinceNs, in.MaxBlockNs = sched.GateYield, 0, 0
+			a := withoutWants(&in, peers)
+			first := slices.IndexFunc(peers, func(p sched.Peer) bool {
+				quiet := p.Busy == 0 && in.NowNs-min(p.IdleSinceNs, in.NowNs) >= min(in.QuietNs, 1000*1e9)
+				return !quiet && !runsBeside(&in, p)
+			})
+			if (a.Result == sched.HeldPeer) != (first >= 0) || held(a) && a.Peer != first {
+				return fmt.Errorf("%+v, want peer %d", a, first)
+			}
+			return nil
+		})
+	})
+	t.Run("what passes a predicted gap ends in it", func(t *testing.T) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			in.Gate, in.HeldSinceNs, in.MarginPPM = sched.GateYield|sched.GateFill, 0, 0
+			in.NowNs = min(in.NowNs, math.MaxUint64/2)
+			if held(sched.Decide(&in, peers)) {
+				return nil
+			}
+			for _, p := range peers {
+				ahead := p.NextLaunchNs > max(in.NowNs, min(p.IdleSinceNs, in.NowNs))
+				if !ahead || runsBeside(&in, p) {
+					continue
+				}
+				left := p.NextLaunchNs - in.NowNs
+				if p.Busy != 0 || min(in.EstimateNs, 1000*1e9) > left || min(in.MinGapNs, 1000*1e9) > left {
+					return fmt.Errorf("open, and %d until the launch of %+v", left, p)
+				}
+			}
+			return nil
+		})
+	})
+	t.Run("who goes first wants something", func(t *testing.T) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			in.HeldSinceNs = 0
+			a := sched.Decide(&in, peers)
+			if b := withoutWants(&in, slices.Clone(peers)); a != b && (a.Result != sched.HeldPeer || peers[a.Peer].WantNs == 0) {
+				return fmt.Errorf("%+v, and without wants %+v", a, b)
+			}
+			return nil
+		})
+	})
+	t.Run("a launch that is too long is held for ever", func(t *testing.T) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			in.Gate &^= sched.GateClosed
+			in.MaxBlockNs = max(1, min(in.MaxBlockNs, 1e9))
+			in.EstimateNs = in.MaxBlockNs + 1
+			if a := sched.Decide(&in, peers); a != (sched.Answer{Result: sched.HeldLong, RetryNs: sched.Never}) {
+				return fmt.Errorf("got %+v", a)
+			}
+			in.EstimateNs = in.MaxBlockNs
+			if a := sched.Decide(&in, peers); a.Result == sched.HeldLong {
+				return fmt.Errorf("got %+v for one that is just not too long", a)
+			}
+			return nil
+		})
+	})
+	t.Run("only a kernel that may run beside others does", func(t *testing.T) {
+		property(t, func(in sched.Input, peers []sched.Peer, _ sched.Answer) error {
+			in.Beside = false
+			a := sched.Decide(&in, peers)
+			for i := range peers {
+				peers[i].CoRun = !peers[i].CoRun
+			}
+			if b := sched.Decide(&in, peers); a != b {
+				return fmt.Errorf("%+v, with other corun bits %+v", a, b)
+			}
+			return nil
+		})
+	})
+}
+
+func runsBeside(in *sched.Input, p sched.Peer) bool {
+	sum := in.OutstandingNs + min(in.EstimateNs, 1000*1e9)
+	if sum < in.OutstandingNs {
+		sum = math.MaxUint64
+	}
+	return p.CoRun && in.Beside && sum <= in.CoRunNs
 }
 
 // future reports whether a time stamp that the decision uses lies ahead of the reader's clock.

@@ -47,7 +47,7 @@ func TestGateAnswersAsTheVectorsSay(t *testing.T) {
 			}
 		})
 	}
-	if count < 100 {
+	if count < 190 {
 		t.Errorf("only %d vectors", count)
 	}
 }
@@ -76,6 +76,7 @@ func (v *vector) set(key, value string) error {
 	wide := map[string]*uint64{
 		"now": &v.in.NowNs, "estimate": &v.in.EstimateNs, "outstanding": &v.in.OutstandingNs,
 		"window": &v.in.WindowNs, "quiet": &v.in.QuietNs, "held": &v.in.HeldSinceNs, "max_hold": &v.in.MaxHoldNs,
+		"corun": &v.in.CoRunNs, "min_gap": &v.in.MinGapNs, "max_block": &v.in.MaxBlockNs,
 	}
 	var err error
 	switch {
@@ -91,6 +92,10 @@ func (v *vector) set(key, value string) error {
 		var n uint64
 		n, err = number(value, math.MaxUint32)
 		v.in.HasToken = n == 1
+	case key == "beside":
+		var n uint64
+		n, err = number(value, math.MaxUint32)
+		v.in.Beside = n == 1
 	case key == "peer":
 		err = v.addPeer(value)
 	default:
@@ -101,17 +106,23 @@ func (v *vector) set(key, value string) error {
 
 func (v *vector) addPeer(value string) error {
 	parts := strings.Split(value, "/")
-	if len(parts) != 4 {
-		return errors.New("a peer has four numbers")
+	if len(parts) != 4 && len(parts) != 5 {
+		return errors.New("a peer has four or five numbers")
 	}
-	var n [4]uint64
-	for i, most := range []uint64{math.MaxUint32, math.MaxUint32, math.MaxUint64, math.MaxUint64} {
+	var n [5]uint64
+	for i, part := range parts {
+		most := uint64(math.MaxUint64)
+		if i < 2 {
+			most = math.MaxUint32
+		}
 		var err error
-		if n[i], err = number(parts[i], most); err != nil {
+		if n[i], err = number(part, most); err != nil {
 			return err
 		}
 	}
-	v.peers = append(v.peers, sched.Peer{Busy: uint32(n[0]), CoRun: n[1] == 1, IdleSinceNs: n[2], NextLaunchNs: n[3]})
+	v.peers = append(v.peers, sched.Peer{
+		Busy: uint32(n[0]), CoRun: n[1] == 1, IdleSinceNs: n[2], NextLaunchNs: n[3], WantNs: n[4],
+	})
 	return nil
 }
 
@@ -135,16 +146,21 @@ func (v *vector) setAnswer(text string) error {
 		v.want.Result = sched.HeldWindow
 	case "overrun":
 		v.want.Result = sched.Overrun
-	case "peer":
+	case "long":
+		v.want.Result = sched.HeldLong
+	case "peer", "token":
 		n, err := strconv.Atoi(index)
 		if err != nil {
 			return err
 		}
 		v.want.Result, v.want.Peer = sched.HeldPeer, n
+		if kind == "token" {
+			v.want.Result = sched.HeldToken
+		}
 	default:
 		return fmt.Errorf("unknown answer %q", what)
 	}
-	if held := kind == "window" || kind == "peer"; held != hasRetry {
+	if held := kind == "window" || kind == "peer" || kind == "token"; held != hasRetry {
 		return fmt.Errorf("answer %q and a retry time do not go together", text)
 	}
 	return nil
