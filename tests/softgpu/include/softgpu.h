@@ -37,6 +37,9 @@ enum softgpu_limits {
 /* "No index" in every table. */
 static const uint32_t SOFTGPU_NONE = 0xffffffffu;
 
+/* More than one, where an index says which one. */
+static const uint32_t SOFTGPU_SEVERAL = 0xfffffffeu;
+
 enum softgpu_profile {
     SOFTGPU_PROFILE_REAL_LIKE = 0, /* launch 2.5 us, synchronisation 8 us */
     SOFTGPU_PROFILE_NULL = 1       /* everything costs nothing and runs in the caller */
@@ -226,7 +229,7 @@ struct softgpu_stream {
     uint32_t head;
     uint32_t tail;
     uint32_t depth;      /* operations not done */
-    uint32_t watch_unit; /* another unit with a wait on this stream, or SOFTGPU_NONE */
+    uint32_t watch_unit; /* another unit with a wait on it, SEVERAL, or NONE */
     uint64_t generation; /* +1 when the slot is given back: waits on it are over */
     uint64_t last_pos;   /* position of the youngest operation; the first has 1 */
     uint64_t done_pos;   /* all up to here are done */

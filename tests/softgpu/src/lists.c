@@ -79,12 +79,19 @@ static void hand_over(struct softgpu_state *st, uint32_t i) {
     }
 }
 
-/* Another unit's stream waits for this one: that unit has to look. */
-static void tell_watcher(struct softgpu_state *st, const struct softgpu_stream *s, int64_t t) {
-    if (s->watch_unit != SOFTGPU_NONE) {
-        struct softgpu_unit *w = &st->units[s->watch_unit];
-        if (t < w->next_event_ns) {
-            __atomic_store_n(&w->next_event_ns, t, __ATOMIC_RELEASE);
+static void look_at(struct softgpu_unit *u, int64_t t) {
+    if (t < u->next_event_ns) {
+        __atomic_store_n(&u->next_event_ns, t, __ATOMIC_RELEASE);
+    }
+}
+
+/* Other units' streams wait for this one: those units have to look. */
+static void tell_watchers(struct softgpu_state *st, const struct softgpu_stream *s, int64_t t) {
+    if (s->watch_unit < st->header.unit_count) {
+        look_at(&st->units[s->watch_unit], t);
+    } else if (s->watch_unit == SOFTGPU_SEVERAL) {
+        for (uint32_t u = 0; u < st->header.unit_count; u++) {
+            look_at(&st->units[u], t);
         }
     }
 }
@@ -101,7 +108,7 @@ static void pop_head(struct softgpu_state *st, struct softgpu_op *op, int64_t t)
     }
     s->done_ns = t;
     __atomic_store_n(&s->done_pos, op->pos, __ATOMIC_RELEASE);
-    tell_watcher(st, s, t);
+    tell_watchers(st, s, t);
 }
 
 void sg_op_complete(struct softgpu_state *st, struct softgpu_op *op, int64_t t) {
@@ -149,7 +156,8 @@ static int wait_is_over(struct softgpu_state *st, const struct softgpu_op *op) {
         return 1;
     }
     if (dep->unit != op->unit) {
-        dep->watch_unit = op->unit;
+        bool other = dep->watch_unit != SOFTGPU_NONE && dep->watch_unit != op->unit;
+        dep->watch_unit = other ? SOFTGPU_SEVERAL : op->unit;
     }
     return 0;
 }
@@ -231,6 +239,7 @@ void sg_engine_drop_stream(struct softgpu_state *st, uint32_t stream) {
     s->queued_ns = 0;
     mark_busy(st, stream, 0);
     __atomic_store_n(&s->done_pos, s->last_pos, __ATOMIC_RELEASE);
+    tell_watchers(st, s, u->now_ns);
 }
 
 void sg_engine_drop_proc(struct softgpu_state *st, uint32_t proc) {

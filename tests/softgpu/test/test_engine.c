@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "engine.h"
+#include "state.h"
 
 static char output[8192];
 
@@ -201,6 +202,63 @@ static void registers_and_shared_memory_bound_the_blocks(void) {
     CHECK_EQ(sg_blocks_per_sm(&sm, &fp), 0);
 }
 
+/* Stream i is of unit i; stream 0 has a kernel, the others wait for its end. */
+static struct softgpu_state *two_units_that_wait_for_a_third(void) {
+    struct softgpu_state *st = calloc(1, sizeof(*st));
+    OK(st == NULL);
+    OK(sg_state_fill(st, "3xA30", 0, 0));
+    st->header.proc_high = 1;
+    st->header.context_high = 3;
+    st->header.stream_high = 3;
+    st->procs[0].state = SOFTGPU_SLOT_USED;
+    st->procs[0].done_head = SOFTGPU_NONE;
+    st->procs[0].done_tail = SOFTGPU_NONE;
+    for (uint32_t i = 0; i < 3; i++) {
+        st->contexts[i] = (struct softgpu_context){
+            .state = SOFTGPU_SLOT_USED, .unit = i, .sm_cap = 56, .legacy_stream = SOFTGPU_NONE};
+        st->streams[i] = (struct softgpu_stream){.state = SOFTGPU_SLOT_USED,
+                                                 .context = i,
+                                                 .unit = i,
+                                                 .flags = SOFTGPU_STREAM_NONBLOCKING,
+                                                 .head = SOFTGPU_NONE,
+                                                 .tail = SOFTGPU_NONE,
+                                                 .watch_unit = SOFTGPU_NONE};
+        uint32_t o = sg_op_take(st);
+        struct softgpu_op *op = &st->ops[o];
+        op->kind = i == 0 ? SOFTGPU_OP_KERNEL : SOFTGPU_OP_WAIT;
+        op->stream = i;
+        op->context = i;
+        op->unit = i;
+        op->work_ns = i == 0 ? 1000 : 0;
+        op->need = 1;
+        op->waves = 1;
+        op->want = 1;
+        op->dep_pos = 1;
+        sg_engine_submit(st, o, 0);
+    }
+    return st;
+}
+
+static void every_unit_that_waits_for_a_stream_is_told(void) {
+    struct softgpu_state *st = two_units_that_wait_for_a_third();
+    sg_engine_advance_all(st, 999);
+    CHECK_EQ(st->streams[1].done_pos + st->streams[2].done_pos, 0);
+    sg_engine_advance_all(st, 1001);
+    CHECK_EQ(st->streams[0].done_pos, 1);
+    CHECK_EQ(st->streams[1].done_pos, 1);
+    CHECK_EQ(st->streams[2].done_pos, 1);
+    free(st);
+}
+
+static void the_end_of_a_stream_ends_the_waits_of_other_units(void) {
+    struct softgpu_state *st = two_units_that_wait_for_a_third();
+    sg_engine_drop_stream(st, 0);
+    sg_engine_advance_all(st, 500);
+    CHECK_EQ(st->streams[1].done_pos, 1);
+    CHECK_EQ(st->streams[2].done_pos, 1);
+    free(st);
+}
+
 int main(void) {
     RUN("two kernels of S blocks run together", two_kernels_of_as_many_blocks_as_sms_run_together);
     RUN("with 2 S blocks they take the sum", with_twice_the_blocks_they_take_the_sum);
@@ -220,6 +278,9 @@ int main(void) {
     RUN("a percentage caps the SMs of a client", a_percentage_caps_the_sms_of_a_client);
     RUN("copies queue per direction", copies_queue_per_direction_beside_kernels);
     RUN("waits reach across streams", waits_reach_across_streams);
+    RUN("every unit that waits for a stream is told", every_unit_that_waits_for_a_stream_is_told);
+    RUN("the end of a stream ends the waits of other units",
+        the_end_of_a_stream_ends_the_waits_of_other_units);
     RUN("the legacy stream is a barrier", the_legacy_stream_is_a_barrier);
     RUN("registers and shared memory bound the blocks",
         registers_and_shared_memory_bound_the_blocks);
