@@ -48,9 +48,9 @@ func (n *Node) Inject(in Injection) (*Armed, error) {
 			Probability: in.Probability,
 		}
 		copy(f.Entry[:], in.Entry)
-		// The order matters: drivers look at the slots only while some fault is armed.
-		atomic.StoreUint32(&f.Armed, 1)
+		// Counted in first: whoever strikes counts a one-shot fault out, and may do so at once.
 		atomic.AddUint32(&n.state.Header.FaultsArmed, 1)
+		atomic.StoreUint32(&f.Armed, 1)
 		return &Armed{node: n, slot: f}, nil
 	}
 	return nil, fmt.Errorf("inject fault into %s: %w", in.Entry, ErrTooManyFaults)
@@ -73,12 +73,13 @@ func (in Injection) flags() uint32 {
 // Hits says how often the fault has struck.
 func (a *Armed) Hits() uint64 { return atomic.LoadUint64(&a.slot.Hits) }
 
-// Disarm takes the fault away; it may be called again. Drivers look at faults until every one that was
-// injected has been disarmed, also those that have struck once and are spent.
+// Disarm takes the fault away; it may be called again. A fault that has struck once and is spent was taken
+// away by the driver that it struck.
 func (a *Armed) Disarm() {
 	a.once.Do(func() {
-		atomic.StoreUint32(&a.slot.Armed, 0)
-		atomic.AddUint32(&a.node.state.Header.FaultsArmed, ^uint32(0))
+		if atomic.SwapUint32(&a.slot.Armed, 0) != 0 {
+			atomic.AddUint32(&a.node.state.Header.FaultsArmed, ^uint32(0))
+		}
 	})
 }
 

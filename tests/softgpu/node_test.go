@@ -208,6 +208,9 @@ func TestInjectedFaults(t *testing.T) {
 				t.Errorf("the fault struck %d times", armed.Hits())
 			}
 			armed.Disarm()
+			if left := n.state.Header.FaultsArmed; left != 0 {
+				t.Errorf("%d faults are counted as armed after the only one is gone", left)
+			}
 			c.stop(t)
 			if again := startClient(t, n, 1<<20, 4); len(failures(again.codes)) > 0 {
 				t.Errorf("after disarming: %v", again.codes)

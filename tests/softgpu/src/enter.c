@@ -31,6 +31,17 @@ static bool matches(const struct softgpu_fault *f, const char *entry) {
            (strcmp(f->entry, "*") == 0 || strcmp(f->entry, entry) == 0);
 }
 
+/* Whoever takes a fault out counts it out: without armed faults a call looks at one word only. */
+static bool disarm(struct softgpu_fault *f) {
+    uint32_t armed = 1;
+    if (!__atomic_compare_exchange_n(&f->armed, &armed, 0, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED)) {
+        return false;
+    }
+    __atomic_sub_fetch(&sg.node.st->header.faults_armed, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
 static bool strikes(struct softgpu_fault *f) {
     uint64_t call = __atomic_add_fetch(&f->calls, 1, __ATOMIC_RELAXED);
     if (call <= f->after) {
@@ -42,9 +53,7 @@ static bool strikes(struct softgpu_fault *f) {
     if (f->flags & SOFTGPU_FAULT_ALWAYS) {
         return true;
     }
-    uint32_t armed = 1;
-    return __atomic_compare_exchange_n(&f->armed, &armed, 0, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return disarm(f);
 }
 
 CUresult sg_fault(const char *entry) {

@@ -98,9 +98,11 @@ static int parse_fault(struct softgpu_fault *f, int argc, char **argv) {
 }
 
 static void clear_faults(struct softgpu_state *st) {
-    __atomic_store_n(&st->header.faults_armed, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < SOFTGPU_MAX_FAULTS; i++) {
-        __atomic_store_n(&st->faults[i].armed, 0, __ATOMIC_RELEASE);
+        /* A program that is struck at this moment has counted its fault out itself. */
+        if (__atomic_exchange_n(&st->faults[i].armed, 0, __ATOMIC_ACQ_REL) != 0) {
+            __atomic_sub_fetch(&st->header.faults_armed, 1, __ATOMIC_RELEASE);
+        }
     }
 }
 
@@ -108,8 +110,8 @@ static int arm(struct softgpu_state *st, const struct softgpu_fault *f) {
     for (int i = 0; i < SOFTGPU_MAX_FAULTS; i++) {
         if (st->faults[i].armed == 0) {
             st->faults[i] = *f;
-            __atomic_store_n(&st->faults[i].armed, 1, __ATOMIC_RELEASE);
             __atomic_add_fetch(&st->header.faults_armed, 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&st->faults[i].armed, 1, __ATOMIC_RELEASE);
             return 0;
         }
     }
