@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,9 +22,22 @@ static int slot_lock(int fd, uint32_t proc, int command, short *type) {
     return rc == 0 ? 0 : -errno;
 }
 
+static uint64_t pid_namespace(void) {
+    struct stat sb;
+    return stat("/proc/self/ns/pid", &sb) == 0 ? sb.st_ino : 0;
+}
+
+/* A child that was made around the C library's fork still has the owner's open file, and with it
+ * the lock. In the owner's PID namespace its pid says that it is gone. */
+static bool pid_gone(const struct softgpu_proc *p) {
+    return p->state == SOFTGPU_SLOT_USED && p->pid != 0 && kill((pid_t)p->pid, 0) != 0 &&
+           errno == ESRCH && p->pid_ns != 0 && p->pid_ns == pid_namespace();
+}
+
 bool sg_proc_alive(const struct sg_node *node, uint32_t proc) {
     short type = F_WRLCK;
-    return slot_lock(node->fd, proc, F_OFD_GETLK, &type) != 0 || type != F_UNLCK;
+    bool locked = slot_lock(node->fd, proc, F_OFD_GETLK, &type) != 0 || type != F_UNLCK;
+    return locked && !pid_gone(&node->st->procs[proc]);
 }
 
 static void read_name(char *out, size_t size) {
@@ -50,10 +64,7 @@ static void fill_slot(const struct sg_node *node, struct softgpu_proc *p) {
     p->sm_percent = 100;
     p->done_head = SOFTGPU_NONE;
     p->done_tail = SOFTGPU_NONE;
-    struct stat sb;
-    if (stat("/proc/self/ns/pid", &sb) == 0) {
-        p->pid_ns = sb.st_ino;
-    }
+    p->pid_ns = pid_namespace();
     read_name(p->name, sizeof(p->name));
     __atomic_store_n(&p->state, SOFTGPU_SLOT_USED, __ATOMIC_RELEASE);
 }

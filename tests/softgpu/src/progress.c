@@ -12,7 +12,8 @@
 #include "driver.h"
 
 static const int64_t SG_PERIOD_NS = 2000000;
-static const int64_t SG_POLL_NS = 50000; /* between two looks at an awaited value */
+static const int64_t SG_IDLE_NS = 100000000; /* between two looks without any work */
+static const int64_t SG_POLL_NS = 50000;     /* between two looks at an awaited value */
 
 static void answer(struct sg_work *w) {
     sg_state_lock(&sg.node);
@@ -63,7 +64,7 @@ static bool serve_one(bool *polling) {
                 return true;
             }
             run_host(s, w);
-            if (s->magic == SG_STREAM && s->first == w) {
+            if (!sg.stopping && s->magic == SG_STREAM && s->first == w) {
                 answer(w);
             }
             return true;
@@ -116,7 +117,9 @@ static void *progress(void *unused) {
             sleep_for(pause_ns(polling));
         } else {
             sg.progress_asleep = true;
-            pthread_cond_wait(&sg.work, &sg.mutex);
+            while (sg.pending == 0 && !sg.stopping) {
+                sleep_for(SG_IDLE_NS); /* a wake that is lost costs no more than this */
+            }
             sg.progress_asleep = false;
             idle = 0;
         }

@@ -16,6 +16,9 @@
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof(((struct softgpu_header *)0)->lock),
                "the C library's mutex fits");
 
+/* A waiter for the lock looks again this often, whether or not it is woken. */
+static const uint64_t SG_LOCK_LOOK_NS = 50000000;
+
 static pthread_mutex_t *mutex_of(const struct softgpu_state *st) {
     return (pthread_mutex_t *)(uintptr_t)st->header.lock;
 }
@@ -143,9 +146,22 @@ void sg_state_close(struct sg_node *node) {
     node->fd = -1;
 }
 
+/* A robust mutex wakes one waiter. If that one is killed before it takes the lock, and a newcomer
+ * has taken it meanwhile without seeing anybody wait, nobody wakes the others: so none of them
+ * sleeps for good. */
+static int lock_at_last(pthread_mutex_t *mutex) {
+    int rc = pthread_mutex_trylock(mutex);
+    while (rc == EBUSY || rc == ETIMEDOUT) {
+        uint64_t until = sg_monotonic_ns() + SG_LOCK_LOOK_NS;
+        struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
+                              .tv_nsec = (long)(until % 1000000000u)};
+        rc = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &ts);
+    }
+    return rc;
+}
+
 void sg_state_lock(const struct sg_node *node) {
-    int rc = pthread_mutex_lock(mutex_of(node->st));
-    if (rc == EOWNERDEAD) {
+    if (lock_at_last(mutex_of(node->st)) == EOWNERDEAD) {
         sg_engine_repair(node->st, sg_state_now(node->st));
         pthread_mutex_consistent(mutex_of(node->st));
     }

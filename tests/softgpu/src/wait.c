@@ -109,9 +109,11 @@ static CUresult wait_for(struct goal *g) {
         uint32_t seen = sg_wake_word();
         sg_lock();
         sg_settle();
-        bool there = reached(g, &bound);
+        /* The process is ending: its slot is given back, nothing can be waited for any more. */
+        bool over = sg.stopping;
+        bool there = !over && reached(g, &bound);
         sg_unlock();
-        CUresult rc = sg_ctx_error(g->ctx);
+        CUresult rc = over ? CUDA_ERROR_DEINITIALIZED : sg_ctx_error(g->ctx);
         if (rc != CUDA_SUCCESS) {
             return rc;
         }

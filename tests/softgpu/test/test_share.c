@@ -1,8 +1,10 @@
 /* Several processes on one device: faults, death, MPS, the last byte. */
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "api.h"
@@ -54,6 +56,26 @@ static pid_t start(void (*what)(void)) {
         _exit(0);
     }
     return pid;
+}
+
+static int status_of(void (*what)(void)) {
+    int status = 1;
+    waitpid(start(what), &status, 0);
+    return status;
+}
+
+/* Parent and child talk through these. */
+static int to_parent[2];
+static int to_child[2];
+
+static void say(int fd) {
+    CHECK_EQ(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd) {
+    char c;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    CHECK(poll(&p, 1, 20000) == 1 && read(fd, &c, 1) == 1);
 }
 
 static void fifty_kills_leave_the_device_as_it_was(void) {
@@ -118,6 +140,93 @@ static void a_dead_holder_of_the_lock_is_repaired(void) {
     sg_state_close(&node);
 }
 
+/* True when the child has ended well; it is killed if that takes 20 s. */
+static bool ends_well(pid_t pid) {
+    int status = 1;
+    for (int i = 0; i < 2000; i++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return status == 0;
+        }
+        usleep(10000);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return false;
+}
+
+static void lock_and_unlock(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    sg_state_lock(&node);
+    sg_state_unlock(&node);
+}
+
+/* Holds the lock until somebody waits, and lets go of it without a wake: to the waiter that is what
+ * the death of a woken neighbour looks like. */
+static void lose_a_wake(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    uint32_t *word = (uint32_t *)node.st->header.lock;
+    sg_state_lock(&node);
+    say(to_parent[1]);
+    for (int i = 0; i < 2000 && (__atomic_load_n(word, __ATOMIC_ACQUIRE) & FUTEX_WAITERS) == 0;
+         i++) {
+        usleep(10000);
+    }
+    CHECK((__atomic_load_n(word, __ATOMIC_ACQUIRE) & FUTEX_WAITERS) != 0);
+    usleep(1000); /* the bit is set just before the sleep */
+    __atomic_store_n(word, 0, __ATOMIC_RELEASE);
+    say(to_parent[1]);
+    hear(to_child[0]);
+    _exit(check_failures);
+}
+
+static void a_waiter_for_the_lock_outlives_a_lost_wake(void) {
+    OK(pipe(to_parent));
+    OK(pipe(to_child));
+    pid_t holder = start(lose_a_wake);
+    hear(to_parent[0]);
+    pid_t waiter = start(lock_and_unlock);
+    hear(to_parent[0]);
+    CHECK(ends_well(waiter));
+    say(to_child[1]);
+    CHECK(ends_well(holder));
+    for (int i = 0; i < 2; i++) {
+        close(to_parent[i]);
+        close(to_child[i]);
+    }
+}
+
+/* Leaves behind a child that the C library knows nothing of, with all open files. */
+static void leave_an_heir(void) {
+    begin();
+    long pid = syscall(SYS_clone, (unsigned long)SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        char c;
+        ssize_t n = read(to_child[0], &c, 1);
+        syscall(SYS_exit_group, n == 1 ? 0 : 1);
+    }
+    kill(getpid(), SIGKILL);
+}
+
+static void a_dead_parent_is_noticed_while_its_child_lives(void) {
+    OK(pipe(to_child));
+    waitpid(start(leave_an_heir), NULL, 0);
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    sg_state_lock(&node);
+    sg_reap(&node, SOFTGPU_NONE, true);
+    for (uint32_t p = 0; p < node.st->header.proc_high; p++) {
+        CHECK_EQ(node.st->procs[p].state, SOFTGPU_SLOT_FREE);
+    }
+    sg_state_unlock(&node);
+    sg_state_close(&node);
+    CHECK_EQ(status_of(use_it), 0); /* the heir still has the lock on the slot's byte */
+    say(to_child[1]);
+    close(to_child[0]);
+    close(to_child[1]);
+}
+
 static void arm(const char *entry, uint32_t result, uint32_t flags, uint64_t after) {
     struct sg_node node;
     OK(sg_state_open(&node, NULL, NULL));
@@ -134,6 +243,14 @@ static void disarm(void) {
     node.st->header.faults_armed = 0;
     node.st->faults[0].armed = 0;
     sg_state_close(&node);
+}
+
+static uint32_t faults_armed(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    uint32_t armed = node.st->header.faults_armed;
+    sg_state_close(&node);
+    return armed;
 }
 
 static void strike_after_three(void) {
@@ -155,32 +272,13 @@ static void strike_for_good(void) {
     _exit(check_failures);
 }
 
-static int status_of(void (*what)(void)) {
-    int status = 1;
-    waitpid(start(what), &status, 0);
-    return status;
-}
-
 static void injected_faults_strike_where_they_should(void) {
     arm("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY, 0, 3);
     CHECK_EQ(status_of(strike_after_three), 0);
+    CHECK_EQ(faults_armed(), 0);
     arm("cuCtxSynchronize", CUDA_ERROR_LAUNCH_FAILED, SOFTGPU_FAULT_STICKY, 0);
     CHECK_EQ(status_of(strike_for_good), 0);
     disarm();
-}
-
-/* Parent and child talk through these. */
-static int to_parent[2];
-static int to_child[2];
-
-static void say(int fd) {
-    CHECK_EQ(write(fd, "x", 1), 1);
-}
-
-static void hear(int fd) {
-    char c;
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    CHECK(poll(&p, 1, 20000) == 1 && read(fd, &c, 1) == 1);
 }
 
 static void neighbour(void) {
@@ -344,6 +442,9 @@ int main(void) {
     /* The parent never calls the driver: its children each begin afresh. */
     RUN("50 kills leave the device as it was", fifty_kills_leave_the_device_as_it_was);
     RUN("a dead holder of the lock is repaired", a_dead_holder_of_the_lock_is_repaired);
+    RUN("a waiter for the lock outlives a lost wake", a_waiter_for_the_lock_outlives_a_lost_wake);
+    RUN("a dead parent is noticed while its child lives",
+        a_dead_parent_is_noticed_while_its_child_lives);
     RUN("injected faults strike where they should", injected_faults_strike_where_they_should);
     RUN("a fatal fault hits all clients of the MPS server",
         a_fatal_fault_hits_all_clients_of_the_mps_server);
