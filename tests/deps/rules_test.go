@@ -15,7 +15,9 @@ var mayImport = map[string][]string{
 	"runtime/config": {"runtime/errdefs"},
 	"runtime/clock":  {"runtime/abi"},
 	// Tier 2: pure.
-	"runtime/sched": {"runtime/errdefs", "runtime/gpu", "runtime/config"},
+	"runtime/sched":             {"runtime/errdefs", "runtime/gpu", "runtime/config"},
+	"runtime/sim/device":        {},
+	"runtime/sim/device/script": {"runtime/sim/device"},
 	// Tier 3: mechanism. Sideways imports are the ones written here.
 	"runtime/shm":       {"runtime/abi", "runtime/errdefs", "runtime/clock"},
 	"runtime/wire":      {"runtime/abi", "runtime/errdefs"},
@@ -55,7 +57,7 @@ var neverReach = []struct {
 
 // pure lists the packages of tier 2, and impure what they must not import directly.
 var (
-	pure   = []string{"runtime/sched"}
+	pure   = []string{"runtime/sched", "runtime/sim/device", "runtime/sim/device/script"}
 	impure = []string{
 		"os", "net", "syscall", "unsafe", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "runtime",
 	}

@@ -1,5 +1,6 @@
 // Package catalog holds what the software GPU knows about each GPU model: the facts that a driver reports
-// (names, sizes, MIG profiles). The data lies in data/*.toml; ../models.c is generated from it for the C side.
+// (names, sizes, MIG profiles). The data lies in data/*.toml; ../models.c is generated from it for the C side,
+// and runtime/sim/device/models.go for the device model in Go.
 package catalog
 
 import (

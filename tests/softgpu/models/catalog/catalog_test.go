@@ -81,16 +81,27 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestGeneratedSourceIsUpToDate(t *testing.T) {
-	want, err := CSource()
-	if err != nil {
-		t.Fatal(err)
+	tests := []struct {
+		path     string
+		generate func() ([]byte, error)
+	}{
+		{"../models.c", CSource},
+		{"../../../../runtime/sim/device/models.go", GoSource},
 	}
-	got, err := os.ReadFile("../models.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("models.c is stale, run go generate ./tests/softgpu/models/catalog (-want +got):\n%s", diff)
+	for _, tt := range tests {
+		t.Run(filepath.Base(tt.path), func(t *testing.T) {
+			want, err := tt.generate()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(tt.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("stale, run go generate ./tests/softgpu/models/catalog (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,4 +1,5 @@
-// Command gen writes tests/softgpu/models/models.c; go generate runs it in that folder.
+// Command gen writes tests/softgpu/models/models.c and the table of runtime/sim/device; go generate runs it in the
+// folder of the catalog.
 package main
 
 import (
@@ -20,5 +21,11 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile("../models.c", source, 0o644)
+	if err := os.WriteFile("../models.c", source, 0o644); err != nil {
+		return err
+	}
+	if source, err = catalog.GoSource(); err != nil {
+		return err
+	}
+	return os.WriteFile("../../../../runtime/sim/device/models.go", source, 0o644)
 }
