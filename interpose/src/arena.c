@@ -94,6 +94,13 @@ void heddle_arena_rise(uint32_t device) {
     }
 }
 
+struct heddle_arena_segment *heddle_arena_own(uint32_t device, uint32_t *member) {
+    const uint32_t where = heddle_load_acquire32(&own[device]);
+
+    *member = where >> 8;
+    return where != 0 ? &pages[device][(where & 0xffU) - 1].segment : NULL;
+}
+
 void heddle_arena_forget_all(void) {
     for (uint32_t device = 0; device < HEDDLE_DEVICES_MAX; device++) {
         const uint32_t old = heddle_swap_seq_cst32(&mapped[device], 0);

@@ -17,6 +17,9 @@ void heddle_arena_wake(uint32_t device, const uint32_t *doorbell);
 void heddle_arena_sleep(uint32_t device);
 void heddle_arena_rise(uint32_t device);
 
+/* The arena in which this client is a member, and its number there; NULL if it is in none. */
+struct heddle_arena_segment *heddle_arena_own(uint32_t device, uint32_t *member);
+
 void heddle_arena_forget_all(void);
 
 #endif /* HEDDLE_ARENA_H */

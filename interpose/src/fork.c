@@ -14,6 +14,7 @@
 #include "peer.h"
 #include "stream.h"
 #include "thread.h"
+#include "token.h"
 #include "window.h"
 
 /*
@@ -32,6 +33,7 @@ static void in_child(void) {
     heddle_device_reset();
     heddle_peer_reset();
     heddle_arena_forget_all();
+    heddle_token_reset();
     heddle_connect_reset();
 }
 

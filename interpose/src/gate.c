@@ -11,6 +11,7 @@
 #include "heddle/gate.h"
 #include "log.h"
 #include "peer.h"
+#include "token.h"
 #include "window.h"
 
 /*
@@ -31,6 +32,9 @@ enum {
     VAIN_PAUSE_NS = 100 * 1000,
 };
 
+/* For a better launch of the class to take the token; then the gap is better filled by this one. */
+enum { GRACE_NS = 20 * 1000 };
+
 static uint64_t pauses;
 
 uint64_t heddle_gate_pauses(void) {
@@ -43,6 +47,9 @@ struct view {
     struct heddle_gate_answer answer;
     uint32_t count;
     uint32_t rings; /* how often a doorbell ended a sleep of this wait */
+    bool wants;     /* others know that this launch waits for them */
+    bool patient;   /* has left better launches of its class the time to take the token */
+    uint64_t token;
     uint32_t slots[HEDDLE_PEERS_MAX];
     struct heddle_gate_peer peers[HEDDLE_PEERS_MAX];
 };
@@ -98,7 +105,7 @@ static void decide(uint32_t device, struct view *view) {
     input->max_block_ns = heddle_load_relaxed64(&verdict->max_block_ns);
     input->margin_ppm = heddle_load_relaxed32(&verdict->margin_ppm);
     input->beside = 0;
-    input->has_token = 0;
+    input->has_token = view->token != 0;
     input->outstanding_ns =
         (input->gate & HEDDLE_GATE_WINDOW) != 0 ? heddle_window_outstanding(device) : 0;
     view->count = 0;
@@ -113,17 +120,90 @@ static bool is_open(const struct view *view) {
     return view->answer.result == HEDDLE_GATE_OPEN || view->answer.result == HEDDLE_GATE_OVERRUN;
 }
 
-static uint64_t until(const struct view *view, uint64_t longest) {
-    const uint64_t now = view->input.now_ns;
-    const uint64_t retry = view->answer.retry_ns;
+static bool waits_for_others(const struct view *view) {
+    return view->answer.result == HEDDLE_GATE_HELD_PEER ||
+           view->answer.result == HEDDLE_GATE_HELD_TOKEN;
+}
 
+/* Who waits for its window, or for the daemon, gives no reason to others to let it go first. */
+static void tell_others(uint32_t device, struct view *view) {
+    const bool wants = waits_for_others(view);
+
+    if (wants && !view->wants) {
+        heddle_token_want(device, view->input.estimate_ns);
+    } else if (!wants && view->wants) {
+        heddle_token_unwant(device);
+    }
+    view->wants = wants;
+}
+
+/* What is left of the shortest gap, for a launch that waits for the token only. */
+static uint64_t gap_left(const struct view *view) {
+    uint64_t gap = UINT64_MAX;
+
+    for (uint32_t i = 0; i < view->count; i++) {
+        if (view->peers[i].next_launch_ns > view->input.now_ns) {
+            gap = heddle_gate_clamp(view->peers[i].next_launch_ns - view->input.now_ns, gap);
+        }
+    }
+    return gap;
+}
+
+/* True if a better launch of the class should have the token, and has not had time to take it. */
+static bool defers(uint32_t device, struct view *view) {
+    const struct heddle_gate_input *input = &view->input;
+
+    if (view->patient ||
+        heddle_token_best(device, input->estimate_ns, gap_left(view), input->margin_ppm)) {
+        view->patient = false;
+        return false;
+    }
+    view->patient = true;
+    return true;
+}
+
+static void claim(uint32_t device, struct view *view) {
+    const uint64_t longest = (uint64_t)HEDDLE_GATE_SECONDS_MAX * 1000000000U;
+    const uint64_t estimate = heddle_gate_clamp(view->input.estimate_ns, longest);
+
+    view->token = heddle_token_claim(device, view->input.now_ns,
+                                     heddle_gate_widen(estimate, view->input.margin_ppm),
+                                     heddle_load_relaxed64(&verdict_of(device)->token_ns));
+}
+
+/* Decides and does what follows: tells others, takes a token that is free, gives back a vain one. */
+static void look(uint32_t device, struct view *view) {
+    decide(device, view);
+    tell_others(device, view);
+    if (view->answer.result == HEDDLE_GATE_HELD_TOKEN && !defers(device, view)) {
+        claim(device, view);
+        if (view->token != 0) {
+            decide(device, view);
+            tell_others(device, view);
+        }
+    }
+    if (view->token != 0 && !is_open(view)) {
+        heddle_token_release(device, view->token);
+        view->token = 0;
+    }
+}
+
+/* How long to sleep. Nobody rings for the token: who waits for it looks when the claim runs out. */
+static uint64_t until(uint32_t device, const struct view *view, uint64_t longest) {
+    const uint64_t now = view->input.now_ns;
+    uint64_t retry = view->answer.retry_ns;
+
+    if (view->answer.result == HEDDLE_GATE_HELD_TOKEN &&
+        heddle_load_relaxed64(&verdict_of(device)->token_ns) != 0) {
+        retry = heddle_gate_clamp(retry, heddle_token_expiry(device));
+    }
     return retry <= now ? 0 : heddle_gate_clamp(retry - now, longest);
 }
 
-static void sleep_on(const uint32_t *doorbell, uint32_t value, struct view *view) {
+static void sleep_on(uint32_t device, const uint32_t *doorbell, uint32_t value, struct view *view) {
     const struct timespec vain = {.tv_nsec = VAIN_PAUSE_NS};
     const enum heddle_futex_end end =
-        heddle_futex_wait(doorbell, value, until(view, PEER_WAIT_MAX_NS));
+        heddle_futex_wait(doorbell, value, until(device, view, PEER_WAIT_MAX_NS));
 
     if (end == HEDDLE_FUTEX_WOKEN) {
         heddle_futex_wake_few(doorbell); /* the holder itself woke no more than that */
@@ -132,11 +212,6 @@ static void sleep_on(const uint32_t *doorbell, uint32_t value, struct view *view
         heddle_add_seq_cst64(&pauses, 1);
         (void)nanosleep(&vain, NULL);
     }
-}
-
-static bool waits_for_peer(const struct view *view) {
-    return view->answer.result == HEDDLE_GATE_HELD_PEER ||
-           view->answer.result == HEDDLE_GATE_HELD_TOKEN;
 }
 
 /* Says that it sleeps, looks again, and only then sleeps on the holder's doorbell. */
@@ -148,12 +223,22 @@ static void wait_for_peer(uint32_t device, struct view *view) {
     heddle_arena_sleep(device);
     value = heddle_load_acquire32(doorbell);
     decide(device, view);
-    if (waits_for_peer(view) && view->slots[view->answer.peer] == slot) {
-        sleep_on(doorbell, value, view);
+    if (waits_for_others(view) && view->slots[view->answer.peer] == slot) {
+        sleep_on(device, doorbell, value, view);
     }
     heddle_arena_rise(device);
     if (!heddle_connect_alive()) {
         heddle_peer_probe(slot);
+    }
+}
+
+static void wait_for_token(uint32_t device, struct view *view) {
+    const struct timespec grace = {.tv_nsec = GRACE_NS};
+
+    if (view->patient) {
+        (void)nanosleep(&grace, NULL);
+    } else {
+        wait_for_peer(device, view);
     }
 }
 
@@ -165,6 +250,9 @@ static void wait_once(uint32_t device, struct view *view) {
         break;
     case HEDDLE_GATE_HELD_WINDOW:
         heddle_window_wait(device);
+        break;
+    case HEDDLE_GATE_HELD_TOKEN:
+        wait_for_token(device, view);
         break;
     default:
         wait_for_peer(device, view);
@@ -228,25 +316,29 @@ static void book(uint32_t device, const struct view *view, struct wait *wait) {
     }
 }
 
-void heddle_gate_pass(uint32_t device) {
+uint64_t heddle_gate_pass(uint32_t device) {
     struct view view;
     struct wait wait = {.what = NOTHING};
 
     view.input.held_since_ns = 0;
     view.rings = 0;
-    decide(device, &view);
+    view.wants = false;
+    view.patient = false;
+    view.token = 0;
+    look(device, &view);
     if (is_open(&view)) {
-        return;
+        return view.token;
     }
     view.input.held_since_ns = view.input.now_ns;
     book(device, &view, &wait);
     do {
         wait_once(device, &view);
-        decide(device, &view);
+        look(device, &view);
         book(device, &view, &wait);
     } while (!is_open(&view));
     if (view.answer.result == HEDDLE_GATE_OVERRUN &&
         heddle_add_seq_cst64(&heddle_client()->devices[device].overruns, 1) == 1) {
         heddle_log(HEDDLE_LOG_WARN, "a launch was held for its longest time and went on");
     }
+    return view.token;
 }

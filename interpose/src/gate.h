@@ -7,8 +7,11 @@
 /* The gate word of a device slot, as it counts now: without a daemon the fail mode is applied. */
 uint32_t heddle_gate_word(uint32_t device);
 
-/* Returns when the launch may go on. Not for a client that nothing bounds. */
-void heddle_gate_pass(uint32_t device);
+/*
+ * Returns when the launch may go on. Not for a client that nothing bounds. The result is the gap token
+ * that the launch holds and has to give back, 0 = none.
+ */
+uint64_t heddle_gate_pass(uint32_t device);
 
 /* How often a waiter of this process paused because doorbells rang in vain. */
 uint64_t heddle_gate_pauses(void);

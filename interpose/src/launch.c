@@ -8,6 +8,7 @@
 #include "graph_memory.h"
 #include "stream.h"
 #include "thread.h"
+#include "token.h"
 #include "window.h"
 
 /* Known to the trampolines. */
@@ -48,7 +49,7 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
         launch->gate &= HEDDLE_GATE_PUBLISH; /* a process that captures is not held */
     }
     if ((launch->gate & ~(uint32_t)HEDDLE_GATE_PUBLISH) != 0) {
-        heddle_gate_pass((uint32_t)launch->device);
+        launch->token = heddle_gate_pass((uint32_t)launch->device);
     }
     launch->stream = heddle_stream_obtain(stream, per_thread, (uint32_t)launch->device);
     if (launch->stream != NULL) {
@@ -58,6 +59,11 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
 
 void heddle_launch_leave(struct heddle_launch *launch, int result) {
     heddle_thread.depth--;
+    if (launch->token != 0 &&
+        (result != HEDDLE_CUDA_SUCCESS || (launch->gate & HEDDLE_GATE_WINDOW) == 0)) {
+        /* Without a launch nothing fills the gap, without an event its end is not seen. */
+        heddle_token_release((uint32_t)launch->device, launch->token);
+    }
     if (launch->stream == NULL) {
         return;
     }
@@ -69,6 +75,6 @@ void heddle_launch_leave(struct heddle_launch *launch, int result) {
         const struct heddle_verdict_device *verdict = &heddle_verdict()->devices[launch->device];
 
         heddle_window_add((uint32_t)launch->device, launch->handle, launch->per_thread,
-                          heddle_load_relaxed64(&verdict->estimate_ns));
+                          heddle_load_relaxed64(&verdict->estimate_ns), launch->token);
     }
 }

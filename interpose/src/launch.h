@@ -14,6 +14,7 @@ struct heddle_launch {
     bool per_thread;
     bool graph;
     uint32_t gate;
+    uint64_t token; /* of the gap that it fills, 0 = none */
 };
 
 /* Waits for this launch's turn. Every enter has its leave on the same thread. */

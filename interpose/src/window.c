@@ -8,6 +8,7 @@
 #include "device.h"
 #include "driver.h"
 #include "symbols.h"
+#include "token.h"
 
 enum { EVENTS = 64, POLL_MIN_NS = 20 * 1000, POLL_MAX_NS = 1000 * 1000 };
 
@@ -20,6 +21,7 @@ struct event {
     void *handle;
     void *context;
     uint64_t estimate_ns;
+    uint64_t token; /* held by the launch, 0 = none */
 };
 
 /* A ring of launches in the order they were made, each with the event behind it. */
@@ -44,6 +46,8 @@ static int swap_mode(int mode) {
 
 static void take_oldest(struct window *window) {
     const struct event *oldest = &window->events[window->first];
+
+    heddle_token_release((uint32_t)(window - windows), oldest->token);
 
     window->outstanding_ns -= oldest->estimate_ns;
     window->first = (window->first + 1) % EVENTS;
@@ -99,7 +103,8 @@ static bool record(void *event, void *stream, bool per_thread) {
     return result == HEDDLE_CUDA_SUCCESS;
 }
 
-void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns) {
+void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns,
+                       uint64_t token) {
     struct window *window = &windows[device];
     void *context = heddle_device_context();
     struct event *event = NULL;
@@ -116,6 +121,7 @@ void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t 
     mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
     if (prepare(event, context) && record(event->handle, stream, per_thread)) {
         event->estimate_ns = estimate_ns;
+        event->token = token;
         window->outstanding_ns += estimate_ns;
         window->count++;
     }

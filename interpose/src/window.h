@@ -8,8 +8,9 @@
 /* Predicted device time of launches not known to be complete. */
 uint64_t heddle_window_outstanding(uint32_t device);
 
-/* After a launch: adds it. */
-void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns);
+/* After a launch: adds it. A gap token that it holds is given back when it is complete. */
+void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns,
+                       uint64_t token);
 
 /* Sleeps for a part of the window. */
 void heddle_window_wait(uint32_t device);

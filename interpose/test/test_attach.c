@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "clock.h"
 #include "connect.h"
 #include "daemon.h"
 #include "fake_driver.h"
@@ -22,6 +23,7 @@
 #include "heddle/atomic.h"
 #include "message.h"
 #include "test.h"
+#include "window.h"
 
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
@@ -415,6 +417,113 @@ static void overrun(void) {
 
 TEST("a peer that never falls idle delays a launch and cannot stop it") {
     in_child(overrun);
+}
+
+static bool wants(void) {
+    return heddle_load_acquire64(&heddle_client()->devices[0].want_ns) == 400000;
+}
+
+static void wanting(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_client_segment *peer = add_peer(daemon);
+    pthread_t thread;
+
+    the_arena = add_arena(daemon);
+    test_daemon_verdict(daemon)->devices[0].estimate_ns = 400000;
+    heddle_store_release32(&peer->devices[2].busy_streams, 1);
+    pause_us(50000);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(wants));
+    CHECK_EQUAL(heddle_load_acquire64(&the_arena->heads[65]), 400000);
+    heddle_store_release32(&peer->devices[2].busy_streams, 0);
+    heddle_add_seq_cst32(&peer->devices[2].doorbell, 1);
+    heddle_futex_wake(&peer->devices[2].doorbell);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(heddle_client()->devices[0].want_ns, 0);
+    CHECK_EQUAL(the_arena->heads[65], 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("a launch that waits for a peer says for how long it would run, until it goes on") {
+    in_child(wanting);
+}
+
+/* A peer that has just fallen idle and launches again in a minute: a gap, for whoever has the token. */
+static struct test_daemon *daemon_with_gap(void) {
+    struct test_daemon *daemon = attached_daemon();
+    struct heddle_client_segment *peer = add_peer(daemon);
+    struct heddle_verdict_device *verdict = &test_daemon_verdict(daemon)->devices[0];
+    const uint64_t now = heddle_clock_now();
+
+    the_arena = add_arena(daemon);
+    verdict->estimate_ns = 400000;
+    verdict->quiet_ns = 60000000000U;
+    verdict->token_ns = 20000000000U;
+    verdict->window_ns = 1000000;
+    heddle_store_relaxed64(&peer->devices[2].idle_since_ns, now);
+    heddle_store_release64(&peer->devices[2].next_launch_ns, now + 60000000000U);
+    pause_us(50000);
+    return daemon;
+}
+
+static void filling(void) {
+    struct test_daemon *daemon = daemon_with_gap();
+
+    answers()->query = 600; /* nothing is complete */
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD | HEDDLE_GATE_FILL | HEDDLE_GATE_WINDOW);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK_EQUAL(the_arena->token_holder, 66);
+    CHECK(the_arena->token_expiry_ns != 0);
+    CHECK_EQUAL(heddle_client()->devices[0].holds, 0); /* it waited for nobody */
+    CHECK_EQUAL(the_arena->heads[65], 0);
+    __atomic_store_n(&answers()->query, 0, __ATOMIC_RELAXED);
+    (void)heddle_window_outstanding(0);
+    CHECK_EQUAL(the_arena->token_holder, 0);
+    CHECK_EQUAL(the_arena->token_expiry_ns, 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("a launch fills a gap with the token, which is free again when it is complete") {
+    in_child(filling);
+}
+
+static void outbid(void) {
+    struct test_daemon *daemon = daemon_with_gap();
+
+    the_arena->heads[3] = 500000;
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD | HEDDLE_GATE_FILL);
+    CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK_EQUAL(heddle_client()->devices[0].holds, 1); /* it left the other the time to go first */
+    CHECK_EQUAL(the_arena->token_expiry_ns, 0);        /* given back, as no event will tell */
+    test_daemon_kill(daemon);
+}
+
+TEST("a launch fills a gap although a better one waits that does not take it") {
+    in_child(outbid);
+}
+
+static void queued(void) {
+    struct test_daemon *daemon = daemon_with_gap();
+    pthread_t thread;
+
+    the_arena->token_holder = 4; /* a member that will die with it */
+    the_arena->token_expiry_ns = heddle_clock_now() + 200000000;
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_YIELD | HEDDLE_GATE_FILL);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(wants));
+    CHECK_EQUAL(calls()->launches, 1);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calls()->launches, 2);
+    CHECK(heddle_client()->devices[0].held_ns < 30000000000U); /* not until the peer was quiet */
+    CHECK_EQUAL(heddle_client()->devices[0].overruns, 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("a launch that waits for the token takes it when its holder is dead and its time is over") {
+    in_child(queued);
 }
 
 static struct heddle_client_segment *the_peer;

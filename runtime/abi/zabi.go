@@ -398,8 +398,8 @@ type ArenaSegment struct {
 	Header           SegmentHeader
 	Sleepers         [4]uint64 // writers: the member that owns the bit; readers: clients of higher classes; bit n: member n sleeps
 	ReservedSleepers [4]uint64
-	TokenHolder      uint64 // writers: members; the gap token; member index + 1, 0 = free
-	TokenExpiryNs    uint64
+	TokenHolder      uint64 // who took it last: member index + 1, 0 = given back
+	TokenExpiryNs    uint64 // the lock: who changes it from a time that is over has the token until the time that it wrote
 	ReservedToken    [6]uint64
 	Heads            [256]uint64 // duration: predicted time of member n's launch that waits for a gap, 0 = none waits
 }

@@ -307,8 +307,11 @@ struct heddle_arena_segment {
     HEDDLE_ALIGNED(64) uint64_t sleepers[HEDDLE_PEER_WORDS]; /* bit n: member n sleeps */
     uint64_t reserved_sleepers[4];
     /* writers: members; the gap token */
-    HEDDLE_ALIGNED(64) uint64_t token_holder; /* member index + 1, 0 = free */
-    uint64_t token_expiry_ns;
+    HEDDLE_ALIGNED(64)
+    uint64_t token_holder; /* who took it last: member index + 1, 0 = given back */
+    uint64_t
+        token_expiry_ns; /* the lock: who changes it from a time that is over has the token until
+                                 the time that it wrote */
     uint64_t reserved_token[6];
     /* writers: the member that owns the place; readers: the other members */
     HEDDLE_ALIGNED(64)
