@@ -73,7 +73,7 @@ func TestContractCompilesAsCAndAsCXX(t *testing.T) {
 		{"g++", []string{"-std=c++17", "-xc++"}},
 		{"clang++", []string{"-std=c++17", "-xc++"}},
 	}
-	for _, header := range []string{"abi", "attach", "gate", "atomic"} {
+	for _, header := range []string{"abi", "attach", "gate", "atomic", "profile"} {
 		for _, tt := range tests {
 			t.Run(header+" with "+tt.compiler, func(t *testing.T) {
 				if _, err := exec.LookPath(tt.compiler); err != nil {
