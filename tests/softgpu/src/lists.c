@@ -172,9 +172,7 @@ static int promote_head(struct softgpu_state *st, struct softgpu_unit *u, struct
     switch (op->kind) {
     case SOFTGPU_OP_KERNEL:
     case SOFTGPU_OP_COPY:
-        op->arrived = u->next_arrival++;
-        op->state = SOFTGPU_OP_READY;
-        return 0;
+        return 0; /* sg_promote numbers these when nothing else changes any more */
     case SOFTGPU_OP_HOST:
         op->state = SOFTGPU_OP_ASKED;
         op->start_ns = t;
@@ -201,6 +199,16 @@ void sg_promote(struct softgpu_state *st, struct softgpu_unit *u, int64_t t) {
             while (s->head != SOFTGPU_NONE && promote_head(st, u, s, t)) {
                 changed = 1;
             }
+        }
+    }
+    /* What becomes ready at one time arrives in the order of the streams, not of the passes. */
+    SG_FOR_EACH_STREAM(st, u, s) {
+        struct softgpu_op *op = &st->ops[s->head];
+        if (op->state == SOFTGPU_OP_QUEUED &&
+            (op->kind == SOFTGPU_OP_KERNEL || op->kind == SOFTGPU_OP_COPY) &&
+            !legacy_blocks(st, u, s, op)) {
+            op->arrived = u->next_arrival++;
+            op->state = SOFTGPU_OP_READY;
         }
     }
 }

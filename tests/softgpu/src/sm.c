@@ -83,19 +83,13 @@ void sg_group_choose(struct softgpu_unit *u, const struct sg_ready *set, int64_t
         if (u->quantum_end_ns < 0) {
             u->quantum_end_ns = t + u->quantum_ns; /* it was idle */
         }
-        if (t < u->quantum_end_ns) {
-            return;
+        /* Quanta that ended while nobody else wanted the device passed unseen. A newcomer waits
+         * for the end of the present one, and is in time if that is now. */
+        int64_t late = t - u->quantum_end_ns;
+        if (late > 0) {
+            u->quantum_end_ns += (late + u->quantum_ns - 1) / u->quantum_ns * u->quantum_ns;
         }
-        if (other == SOFTGPU_NONE) {
-            /* Alone: quanta pass unseen, the next comer waits for the end of the present one. */
-            int64_t passed = (t - u->quantum_end_ns) / u->quantum_ns + 1;
-            u->quantum_end_ns += passed * u->quantum_ns;
-            return;
-        }
-        /* A newcomer may find a quantum that ended while nobody else wanted the device. */
-        if (t - u->quantum_end_ns > 0) {
-            int64_t passed = (t - u->quantum_end_ns) / u->quantum_ns + 1;
-            u->quantum_end_ns += passed * u->quantum_ns;
+        if (t < u->quantum_end_ns || other == SOFTGPU_NONE) {
             return;
         }
     } else {
