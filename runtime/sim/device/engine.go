@@ -134,7 +134,8 @@ func (d *Device) leaveQueue(i int32) {
 
 func (d *Device) finishCopies(t int64) {
 	for q := range d.queue {
-		if h := d.queue[q].head; h != none && d.ops[h].end <= t {
+		h := d.queue[q].head
+		if h != none && d.ops[h].start != none && d.ops[h].end <= t {
 			d.leaveQueue(h)
 			d.complete(h, t)
 		}
