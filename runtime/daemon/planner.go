@@ -61,6 +61,12 @@ func decision(v *sched.Verdict) clients.Decision {
 			Quiet:     v.Parameters.Quiet,
 			MaxHold:   v.Parameters.MaxHold,
 			MarginPPM: v.Parameters.MarginPPM,
+
+			CoRunBound:     v.Parameters.CoRunBound,
+			MinGap:         v.Parameters.MinGap,
+			MaxBlock:       v.Parameters.MaxBlock,
+			Token:          v.Parameters.Token,
+			StreamPriority: v.StreamPriority,
 		},
 		Yields:   ids(v.Yields),
 		CoRun:    ids(v.CoRun),

@@ -39,6 +39,11 @@ type Parameters struct {
 	Quiet     time.Duration
 	MaxHold   time.Duration
 	MarginPPM uint32
+
+	CoRunBound time.Duration // of own outstanding work while a client of CoRun is busy
+	MinGap     time.Duration // shorter predicted gaps are not filled
+	MaxBlock   time.Duration // longer launches are held, 0 = none are
+	Token      time.Duration // longest time for which the gap token may be kept
 }
 
 // Verdict is what a policy decided for one client on one device.
@@ -53,6 +58,8 @@ type Verdict struct {
 	Yields []ClientID
 	// CoRun are those of Yields beside which it may run.
 	CoRun []ClientID
+	// StreamPriority is that of streams which the client creates: 1 greatest, -1 least, 0 as it says.
+	StreamPriority int32
 	// Mediated says that the client must not, or cannot, watch Yields itself: the daemon runs
 	// [Decide] for it, with GateYield, and closes and opens its gate.
 	Mediated bool
