@@ -259,7 +259,7 @@ type Stream struct {
 	Head       uint32
 	Tail       uint32
 	Depth      uint32  // operations not done
-	WatchUnit  uint32  // another unit with a wait on this stream, or SOFTGPU_NONE
+	WatchUnit  uint32  // another unit with a wait on it, SEVERAL, or NONE
 	Generation uint64  // +1 when the slot is given back: waits on it are over
 	LastPos    uint64  // position of the youngest operation; the first has 1
 	DonePos    uint64  // all up to here are done
