@@ -110,13 +110,17 @@ func Decide(in *Input, peers []Peer) Answer {
 
 // yield looks for the first peer that holds the launch. An idle peer lets it pass when it has been
 // quiet for long enough. Where the peer's next launch is predicted and gaps are to be filled, the
-// gap takes the place of the quiet time: inside it the launch passes if it ends in time, around its
-// end it waits, and when the peer has not come a quiet time later, the prediction was wrong.
+// gap takes the place of the quiet time: inside it the launch passes if it ends in time behind what
+// is outstanding, around its end it waits, and when the peer has not come a quiet time later, the
+// prediction was wrong.
 func yield(in *Input, peers []Peer, estimate uint64) Answer {
 	now := in.NowNs
 	quiet := min(in.QuietNs, durationMaxNs)
-	end := add(now, widen(estimate, in.MarginPPM))
-	slack := Never // what is left of the shortest gap that the launch uses
+	need := max(widen(estimate, in.MarginPPM), min(in.MinGapNs, durationMaxNs), 1)
+	work := min(add(in.OutstandingNs, estimate), durationMaxNs) // what is outstanding runs first
+	end := add(now, widen(work, in.MarginPPM))
+	slack := Never  // what is left of the shortest gap that the launch uses
+	misfit := Never // when a launch that waits for own work fits no more
 	token := Answer{Result: Open, RetryNs: Never}
 	for i := range peers {
 		h := &peers[i]
@@ -142,6 +146,9 @@ func yield(in *Input, peers []Peer, estimate uint64) Answer {
 			if fresh {
 				token.RetryNs = min(token.RetryNs, add(since, quiet))
 			}
+		case now < next && need <= next-now: // fits once own work is done
+			slack = min(slack, next-now)
+			misfit = min(misfit, next-need+1)
 		case now < next || now-next < quiet: // does not fit, or is overdue
 			return Answer{Result: HeldPeer, Peer: i, RetryNs: add(next, quiet)}
 		}
@@ -156,7 +163,10 @@ func yield(in *Input, peers []Peer, estimate uint64) Answer {
 		if slack != Never {
 			wait = min(wait, slack-want+1) // then it no longer fits
 		}
-		return Answer{Result: HeldPeer, Peer: i, RetryNs: add(now, wait)}
+		return Answer{Result: HeldPeer, Peer: i, RetryNs: min(add(now, wait), misfit)}
+	}
+	if misfit != Never {
+		return Answer{Result: HeldWindow, RetryNs: misfit}
 	}
 	if token.Result == HeldToken && !in.HasToken {
 		return token

@@ -154,7 +154,7 @@ func TestGateProperties(t *testing.T) {
 				return nil
 			case a.Result == sched.HeldPeer && peers[a.Peer].WantNs != 0:
 				return nil // until it has gone, or wants nothing any more
-			case a.Result == sched.HeldToken && b.RetryNs > a.RetryNs:
+			case a.Result != sched.HeldPeer && b.RetryNs > a.RetryNs:
 				return nil // for the gap of another peer
 			}
 			return fmt.Errorf("%+v, and at its retry time %+v", a, b)

@@ -89,8 +89,8 @@ static inline void heddle_gate_say(struct heddle_gate_answer *out, uint32_t resu
 /*
  * Looks for the first peer that holds the launch. An idle peer lets it pass when it has been quiet
  * for long enough. Where the peer's next launch is predicted and gaps are to be filled, the gap takes
- * the place of the quiet time: inside it the launch passes if it ends in time, around its end it
- * waits, and when the peer has not come a quiet time later, the prediction was wrong.
+ * the place of the quiet time: inside it the launch passes if it ends in time behind what is
+ * outstanding, around its end it waits, and when the peer has not come a quiet time later, the prediction was wrong.
  */
 static inline void heddle_gate_yield(const struct heddle_gate_input *in,
                                      const struct heddle_gate_peer *peers, uint32_t npeers,
@@ -101,8 +101,14 @@ static inline void heddle_gate_yield(const struct heddle_gate_input *in,
     const uint64_t pause =
         quiet > HEDDLE_GATE_POLL_MIN_NS ? quiet : (uint64_t)HEDDLE_GATE_POLL_MIN_NS;
     const uint64_t min_gap = heddle_gate_clamp(in->min_gap_ns, longest);
-    const uint64_t end = heddle_gate_add(now, heddle_gate_widen(estimate, in->margin_ppm));
-    uint64_t slack = UINT64_MAX; /* what is left of the shortest gap that the launch uses */
+    const uint64_t alone = heddle_gate_widen(estimate, in->margin_ppm);
+    /* What is outstanding runs first. */
+    const uint64_t work = heddle_gate_clamp(heddle_gate_add(in->outstanding_ns, estimate), longest);
+    const uint64_t end = heddle_gate_add(now, heddle_gate_widen(work, in->margin_ppm));
+    const uint64_t shortest = min_gap > 1 ? min_gap : 1;
+    const uint64_t need = alone > shortest ? alone : shortest;
+    uint64_t slack = UINT64_MAX;  /* what is left of the shortest gap that the launch uses */
+    uint64_t misfit = UINT64_MAX; /* when a launch that waits for own work fits no more */
     uint64_t token_retry = UINT64_MAX;
     uint32_t token_peer = npeers;
 
@@ -131,6 +137,9 @@ static inline void heddle_gate_yield(const struct heddle_gate_input *in,
                 token_peer = token_peer == npeers ? i : token_peer;
                 token_retry = heddle_gate_clamp(heddle_gate_add(since, quiet), token_retry);
             }
+        } else if (now < next && need <= next - now) { /* fits once own work is done */
+            slack = heddle_gate_clamp(next - now, slack);
+            misfit = heddle_gate_clamp(next - need + 1, misfit);
         } else if (now < next || now - next < quiet) { /* does not fit, or is overdue */
             heddle_gate_say(out, HEDDLE_GATE_HELD_PEER, i, heddle_gate_add(next, quiet));
             return;
@@ -142,12 +151,16 @@ static inline void heddle_gate_yield(const struct heddle_gate_input *in,
             heddle_gate_widen(heddle_gate_clamp(peers[i].want_ns, longest), in->margin_ppm);
 
         if (want != 0 && want <= slack && !heddle_gate_beside(in, &peers[i], estimate)) {
-            const uint64_t misfit = slack == UINT64_MAX ? UINT64_MAX : slack - want + 1;
+            const uint64_t rest = slack == UINT64_MAX ? UINT64_MAX : slack - want + 1;
+            const uint64_t retry = heddle_gate_add(now, heddle_gate_clamp(pause, rest));
 
-            heddle_gate_say(out, HEDDLE_GATE_HELD_PEER, i,
-                            heddle_gate_add(now, heddle_gate_clamp(pause, misfit)));
+            heddle_gate_say(out, HEDDLE_GATE_HELD_PEER, i, heddle_gate_clamp(retry, misfit));
             return;
         }
+    }
+    if (misfit != UINT64_MAX) {
+        heddle_gate_say(out, HEDDLE_GATE_HELD_WINDOW, 0, misfit);
+        return;
     }
     if (token_peer != npeers && in->has_token != 1) {
         heddle_gate_say(out, HEDDLE_GATE_HELD_TOKEN, token_peer, token_retry);
