@@ -27,10 +27,45 @@ type Client struct {
 	Class  int // 0 to Classes-1; anything else counts as the nearest class
 	Weight int
 	Strict bool // must not see its neighbours' segments
+
+	// Demand is what its workload asks of a device, as far as it is known.
+	Demand Demand
+	// SLO is the slowdown that the client accepts, 1.02 for two percent; 0 = no objective.
+	SLO float64
+	// Observed is what was measured since the client came.
+	Observed Observed
+}
+
+// Demand says how a workload uses a device: figures from its kernels' profiles, weighted by their
+// time. The zero value is a workload that nobody has measured.
+type Demand struct {
+	Known   bool
+	PeakSMs int           // what most of its time is satisfied with
+	DRAM    float64       // mean share of the device's bandwidth while it runs, 0 to 1
+	Longest time.Duration // the longest of its kernels
+}
+
+// Observed is what a client did. The times only grow.
+type Observed struct {
+	Service    time.Duration // device time consumed, corrected by what was measured
+	Backlogged bool          // has work outstanding, or waits to launch
+	// Measured is how long those of its kernels took that were measured, and Expected what their
+	// profiles say.
+	Measured, Expected time.Duration
+}
+
+// Device is what a policy knows of a device. The zero value is one of which nothing is known.
+type Device struct {
+	SMs    int
+	Shared bool // kernels of different clients run side by side (MPS, or one process)
 }
 
 // View is all that a policy may know.
-type View struct{ Clients []Client }
+type View struct {
+	NowNs   uint64 // of the common clock
+	Clients []Client
+	Devices map[DeviceID]Device
+}
 
 // Parameters are the gate's numbers for a client. See the contract for their meaning.
 type Parameters struct {
@@ -46,18 +81,28 @@ type Parameters struct {
 	Token      time.Duration // longest time for which the gap token may be kept
 }
 
+// Bound says which kernels may run beside a peer: those that ask for no more than this. The zero
+// value lets none.
+type Bound struct {
+	SMs  int
+	DRAM float64 // of the device's bandwidth, 0 to 1
+}
+
 // Verdict is what a policy decided for one client on one device.
 type Verdict struct {
-	Client     ClientID
-	Device     DeviceID
-	Class      int
-	Weight     int
-	Gate       Gate // without GateClosed, which the daemon adds for reasons of its own
+	Client ClientID
+	Device DeviceID
+	Class  int
+	Weight int
+	// Gate holds GateClosed where the policy itself has the client wait; the daemon adds it for
+	// reasons of its own.
+	Gate       Gate
 	Parameters Parameters
 	// Yields are the clients of the same device that this one yields to, most urgent first.
 	Yields []ClientID
-	// CoRun are those of Yields beside which it may run.
-	CoRun []ClientID
+	// CoRun are those of Yields beside which its kernels within Beside may run.
+	CoRun  []ClientID
+	Beside Bound
 	// StreamPriority is that of streams which the client creates: 1 greatest, -1 least, 0 as it says.
 	StreamPriority int32
 	// Mediated says that the client must not, or cannot, watch Yields itself: the daemon runs
@@ -65,11 +110,15 @@ type Verdict struct {
 	Mediated bool
 }
 
-// Policy plans verdicts. An implementation keeps no state between plans: the same view gives the
-// same verdicts, in the order device, class, client.
+// Policy plans verdicts, in the order device, class, client. An implementation may learn from one
+// plan to the next, from the views alone: the same views in the same order give the same verdicts.
+// It is used by one goroutine at a time.
 type Policy interface {
 	// Name is what configuration files call the policy.
 	Name() string
+	// Interval is how often the policy wants to plan beyond the times at which clients come, go or
+	// change; 0 = not.
+	Interval() time.Duration
 	// Plan returns one verdict for every client and device of the view.
 	Plan(View) []Verdict
 }
@@ -85,6 +134,9 @@ type None struct{}
 
 // Name implements [Policy].
 func (None) Name() string { return "none" }
+
+// Interval implements [Policy].
+func (None) Interval() time.Duration { return 0 }
 
 // Plan implements [Policy].
 func (None) Plan(view View) []Verdict {
@@ -105,6 +157,9 @@ type Priority struct {
 
 // Name implements [Policy].
 func (Priority) Name() string { return "priority" }
+
+// Interval implements [Policy].
+func (Priority) Interval() time.Duration { return 0 }
 
 // Plan implements [Policy]. Clients of one class on one device share the memory of their Yields.
 func (p Priority) Plan(view View) []Verdict {

@@ -1,0 +1,188 @@
+package sched
+
+import (
+	"slices"
+	"time"
+)
+
+// Heddle is the policy of this project: classes by priority with a bounded window, the filling of
+// predicted gaps, fairness inside a class, turns among those that wait for the same peers, running
+// side by side within what the more urgent work leaves, and a controller that gives the lower
+// classes as much as an objective allows.
+type Heddle struct {
+	settings Settings
+	fair     FairQueue
+	watched  map[flowKey]*watch
+	pairs    Pairs
+}
+
+var _ Policy = (*Heddle)(nil)
+
+// watch is what is known of a client that others yield to.
+type watch struct {
+	controller Controller
+	service    time.Duration
+	lastNs     uint64 // when it was last seen at work
+	plan       uint64
+}
+
+// calm is how long a client must have done nothing before the others stop caring for it: far longer
+// than the pause between two requests of a service in use.
+const calm = 250 * time.Millisecond
+
+// NewHeddle makes the policy.
+func NewHeddle(s Settings) *Heddle {
+	return &Heddle{
+		settings: s,
+		fair:     FairQueue{Ahead: s.Ahead},
+		watched:  map[flowKey]*watch{},
+		pairs:    Pairs{Forgive: s.Forgive},
+	}
+}
+
+// Name implements [Policy].
+func (*Heddle) Name() string { return "heddle" }
+
+// Interval implements [Policy].
+func (p *Heddle) Interval() time.Duration { return p.settings.Interval }
+
+// Plan implements [Policy].
+func (p *Heddle) Plan(view View) []Verdict {
+	verdicts := Priority{Classes: p.settings.Classes}.Plan(view)
+	clients := ordered(view)
+	throttled := p.fair.Throttled(clients, false)
+	byKey := make(map[flowKey]*Client, len(clients))
+	members := map[group]int{}
+	for i := range clients {
+		c := &clients[i]
+		byKey[flowKey{c.Device, c.ID}] = c
+		members[group{c.Device, c.Class}]++
+	}
+	p.observe(view.NowNs, clients)
+	for i := range verdicts {
+		v := &verdicts[i]
+		if members[group{v.Device, v.Class}] > 1 && v.Gate&GateWindow == 0 {
+			// A turn can end only where work can be held back.
+			v.Gate |= GateWindow
+			v.Parameters.Window = max(v.Parameters.Window, p.settings.Ahead)
+		}
+		if throttled.Has(v.Device, v.Client) {
+			v.Gate |= GateClosed
+		}
+		if v.Gate&GatePublish != 0 && len(v.Yields) == 0 {
+			v.StreamPriority = 1
+		}
+		if len(v.Yields) == 0 {
+			continue
+		}
+		v.Gate |= GateFill
+		v.StreamPriority = -1
+		p.coRun(view, v, byKey)
+	}
+	for rest := verdicts; len(rest) != 0; {
+		n := 1
+		for n < len(rest) && rest[n].Device == rest[0].Device && rest[n].Class == rest[0].Class {
+			n++
+		}
+		p.turns(view.NowNs, rest[:n], byKey)
+		rest = rest[n:]
+	}
+	return verdicts
+}
+
+// observe keeps watch over all clients, each of which others may yield to.
+func (p *Heddle) observe(nowNs uint64, clients []Client) {
+	for i := range clients {
+		c := &clients[i]
+		key := flowKey{c.Device, c.ID}
+		w := p.watched[key]
+		if w == nil {
+			w = &watch{}
+			p.watched[key] = w
+		}
+		objective := c.SLO
+		if objective == 0 {
+			objective = p.settings.SLO
+		}
+		w.controller.Observe(objective, c.Observed.Measured, c.Observed.Expected)
+		if c.Observed.Backlogged || c.Observed.Service != w.service {
+			w.service, w.lastNs = c.Observed.Service, nowNs
+		}
+		w.plan = p.fair.plan
+	}
+	for key, w := range p.watched {
+		if w.plan != p.fair.plan {
+			delete(p.watched, key)
+		}
+	}
+}
+
+// permission is what all the peers of v that are in use allow together.
+func (p *Heddle) permission(nowNs uint64, v *Verdict) float64 {
+	permission := 1.0
+	for _, id := range v.Yields {
+		w := p.watched[flowKey{v.Device, id}]
+		if nowNs-min(w.lastNs, nowNs) < uint64(calm) {
+			permission = min(permission, w.controller.Permission())
+		}
+	}
+	return permission
+}
+
+// turns lets so many of the clients of one class run at a time as their peers allow, at least one:
+// what runs when a peer's work comes is in its way, and more of it is more in its way. Those with
+// the least virtual time go first. A client without work keeps its gate open, since it may have
+// some before the next plan.
+func (p *Heddle) turns(nowNs uint64, verdicts []Verdict, clients map[flowKey]*Client) {
+	if len(verdicts) < 2 || len(verdicts[0].Yields) == 0 {
+		return
+	}
+	var waiting []*Verdict
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.Gate&GateClosed == 0 && clients[flowKey{v.Device, v.Client}].Observed.Backlogged {
+			waiting = append(waiting, v)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *Verdict) int {
+		return p.fair.before(flowKey{a.Device, a.Client}, flowKey{b.Device, b.Client})
+	})
+	together := 1 + int(p.permission(nowNs, &verdicts[0])*float64(len(verdicts)-1))
+	for i := together; i < len(waiting); i++ {
+		waiting[i].Gate |= GateClosed
+	}
+}
+
+// coRun lists the peers beside which v's client may run, and how much of it.
+func (p *Heddle) coRun(view View, v *Verdict, clients map[flowKey]*Client) {
+	device := view.Devices[v.Device]
+	if !device.Shared || device.SMs == 0 || v.Parameters.CoRunBound == 0 {
+		return
+	}
+	bound := Bound{SMs: device.SMs, DRAM: 1}
+	for _, id := range v.Yields {
+		h := clients[flowKey{v.Device, id}]
+		if !h.Demand.Known || p.pairs.Struck(view.NowNs, v.Client, id) {
+			return // beside all of them or none: a kernel cannot run beside one of two
+		}
+		bound = bound.beside(h.Demand, device)
+	}
+	beside := time.Duration(float64(v.Parameters.CoRunBound) * p.permission(view.NowNs, v))
+	if bound.SMs <= 0 || bound.DRAM <= 0 || beside < p.settings.MinBeside {
+		return
+	}
+	v.CoRun, v.Beside, v.Parameters.CoRunBound = v.Yields, bound, beside
+}
+
+// dramSlack is how much more bandwidth than there is may be asked for by two that run side by side:
+// a little, since what they take is an average.
+const dramSlack = 0.1
+
+// beside takes from a bound what a peer's demand needs. The SMs are those with which most of the
+// peer's time is satisfied; what it lacks in the rest, and in bandwidth, its controller sees.
+func (b Bound) beside(d Demand, device Device) Bound {
+	return Bound{
+		SMs:  min(b.SMs, device.SMs-d.PeakSMs),
+		DRAM: min(b.DRAM, 1+dramSlack-d.DRAM),
+	}
+}
