@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"runtime/sched":             {"runtime/errdefs", "runtime/gpu", "runtime/config"},
 	"runtime/sim/device":        {},
 	"runtime/sim/device/script": {"runtime/sim/device"},
+	"runtime/sim":               {"runtime/sched", "runtime/sim/device"},
 	// Tier 3: mechanism. Sideways imports are the ones written here.
 	"runtime/shm":       {"runtime/abi", "runtime/errdefs", "runtime/clock"},
 	"runtime/wire":      {"runtime/abi", "runtime/errdefs"},

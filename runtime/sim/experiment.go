@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-project/heddle/runtime/sched"
+)
+
+// Experiment compares policies on one scenario over several seeds.
+type Experiment struct {
+	Scenario Scenario // its policy and seed are set by the experiment
+	Policies []string
+	Settings sched.Settings
+	Seeds    []uint64
+	Oracle   bool // ask the all-knowing serial filler, and what no reactive policy can beat
+	// Progress is told after every run, from one goroutine at a time; nil = nobody is.
+	Progress func(done, total int)
+}
+
+// Row is one policy in the report: medians over the seeds.
+type Row struct {
+	Policy string `json:"policy"`
+	// Of the most urgent class, the slowest client for each figure: milliseconds, and times alone.
+	P50, P95, P99 Figure
+	Share         float64 // of the device's time that went to the lower classes' work
+	OfOracle      float64 // Share over what the serial oracle gets; 0 = no oracle was asked
+	Rate          float64 // rounds per second of the lower classes
+	Busy          float64 // of the device's SM time
+	Overruns      int
+}
+
+// Figure is a latency.
+type Figure struct {
+	Ms      float64 `json:"ms"`
+	OfAlone float64 `json:"of_alone"` // 0 = nothing was measured alone
+}
+
+// Report is what an experiment found.
+type Report struct {
+	Alone    Row     `json:"alone"`              // the most urgent class without the others
+	Oracle   float64 `json:"oracle_share"`       // of the serial oracle; 0 = not asked
+	Reactive *Row    `json:"reactive,omitempty"` // see the policy of that name; nil = not asked
+	Rows     []Row   `json:"policies"`
+}
+
+// sample is one run of one policy.
+type sample struct {
+	p50, p95, p99 float64 // ms
+	share, rate   float64
+	busy          float64
+	overruns      int
+}
+
+// Run plays everything, on as many processors as there are.
+func (e *Experiment) Run(ctx context.Context) (*Report, error) {
+	urgent := sched.Classes
+	for i := range e.Scenario.Clients {
+		urgent = min(urgent, e.Scenario.Clients[i].Class)
+	}
+	for _, name := range e.Policies {
+		if _, err := sched.NewPolicy(name, e.Settings); err != nil {
+			return nil, err
+		}
+	}
+	alone := make([]sample, len(e.Seeds))
+	oracle := make([]float64, len(e.Seeds))
+	reactive := make([]sample, len(e.Seeds))
+	runs := make([][]sample, len(e.Policies))
+	total := len(e.Seeds) * (len(e.Policies) + 1)
+	if e.Oracle {
+		total += 2 * len(e.Seeds)
+	}
+	var mu sync.Mutex
+	done := 0
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	job := func(f func() error) {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			if e.Progress != nil {
+				e.Progress(done, total)
+			}
+			return nil
+		})
+	}
+	for i, seed := range e.Seeds {
+		s := e.Scenario
+		s.Seed = seed
+		job(func() (err error) {
+			only := s
+			only.Clients = slices.DeleteFunc(slices.Clone(s.Clients), func(c Client) bool { return c.Class != urgent })
+			alone[i], err = measure(only, sched.None{}, urgent)
+			return err
+		})
+		if e.Oracle {
+			job(func() error {
+				shares, err := Oracle(s)
+				for _, share := range shares {
+					oracle[i] += share
+				}
+				return err
+			})
+			job(func() (err error) {
+				free := s
+				free.Costs = s.Costs.Free()
+				reactive[i], err = measure(free, Reactive{}, urgent)
+				return err
+			})
+		}
+		for j, name := range e.Policies {
+			if i == 0 {
+				runs[j] = make([]sample, len(e.Seeds))
+			}
+			job(func() error {
+				policy, err := sched.NewPolicy(name, e.Settings)
+				if err == nil {
+					runs[j][i], err = measure(s, policy, urgent)
+				}
+				return err
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	report := &Report{Alone: row("alone", alone, nil, nil)}
+	if e.Oracle {
+		report.Oracle = median(oracle, func(f float64) float64 { return f })
+		r := row("reactive", reactive, alone, oracle)
+		report.Reactive = &r
+	} else {
+		oracle = nil
+	}
+	for j, name := range e.Policies {
+		report.Rows = append(report.Rows, row(name, runs[j], alone, oracle))
+	}
+	return report, nil
+}
+
+func measure(s Scenario, policy sched.Policy, urgent int) (sample, error) {
+	s.Policy = policy
+	result, err := Run(s)
+	if err != nil {
+		return sample{}, fmt.Errorf("policy %s, seed %d: %w", policy.Name(), s.Seed, err)
+	}
+	out := sample{busy: result.Busy}
+	for i := range result.Clients {
+		c := &result.Clients[i]
+		if s.Clients[i].Class != urgent {
+			out.share += c.Share
+			out.rate += c.RoundsPerSecond
+			out.overruns += c.Overruns
+			continue
+		}
+		out.p50 = max(out.p50, c.P50.Seconds()*1e3)
+		out.p95 = max(out.p95, c.P95.Seconds()*1e3)
+		out.p99 = max(out.p99, c.P99.Seconds()*1e3)
+	}
+	return out, nil
+}
+
+// oracleLeast is the smallest share of an oracle that a ratio to it says anything about.
+const oracleLeast = 0.001
+
+// row takes medians; a ratio is taken within a seed, so that the arrivals are the same on both
+// sides of it.
+func row(policy string, runs, alone []sample, oracle []float64) Row {
+	figure := func(of func(*sample) float64) Figure {
+		f := Figure{Ms: median(runs, func(s sample) float64 { return of(&s) })}
+		if alone != nil {
+			ratios := make([]float64, len(runs))
+			for i := range runs {
+				if base := of(&alone[i]); base > 0 {
+					ratios[i] = of(&runs[i]) / base
+				}
+			}
+			f.OfAlone = median(ratios, func(r float64) float64 { return r })
+		}
+		return f
+	}
+	r := Row{
+		Policy:   policy,
+		P50:      figure(func(s *sample) float64 { return s.p50 }),
+		P95:      figure(func(s *sample) float64 { return s.p95 }),
+		P99:      figure(func(s *sample) float64 { return s.p99 }),
+		Share:    median(runs, func(s sample) float64 { return s.share }),
+		Rate:     median(runs, func(s sample) float64 { return s.rate }),
+		Busy:     median(runs, func(s sample) float64 { return s.busy }),
+		Overruns: int(median(runs, func(s sample) float64 { return float64(s.overruns) })),
+	}
+	if oracle != nil {
+		ratios := make([]float64, len(runs))
+		for i := range runs {
+			if oracle[i] >= oracleLeast {
+				ratios[i] = runs[i].share / oracle[i]
+			}
+		}
+		r.OfOracle = median(ratios, func(f float64) float64 { return f })
+	}
+	return r
+}
+
+func median[T any](of []T, value func(T) float64) float64 {
+	values := make([]float64, len(of))
+	for i := range of {
+		values[i] = value(of[i])
+	}
+	slices.SortFunc(values, cmp.Compare)
+	if len(values) == 0 {
+		return 0
+	}
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/sched"
+)
+
+// phase is what the host thread of a program does next.
+type phase int
+
+const (
+	phaseLaunch  phase = iota // launch the next kernel
+	phaseWait                 // wait for everything that was launched
+	phaseWaited               // go on after such a wait
+	phaseRequest              // take the next request
+)
+
+// proc is one running program with its interposer.
+type proc struct {
+	id     sched.ClientID
+	client *Client
+	demand sched.Demand
+	stream int
+	random *rand.Rand
+	gaps   []gapStats // by the kernel that a wait follows
+
+	phase    phase
+	stamp    uint64 // of the timer that counts
+	pc       int    // next kernel
+	due      uint64 // when the present request came
+	arrivals Arrivals
+
+	// What was launched and is not known to be complete, oldest first.
+	flight        []flight
+	first         int
+	outstandingNs uint64
+	lastEnd       uint64
+	blocked       bool // the stream is full
+
+	// What the interposer publishes.
+	busy      bool
+	idleSince uint64
+	nextNs    uint64
+	wantNs    uint64
+
+	// Its verdict, and the peers of it.
+	verdict sched.Verdict
+	peers   []*proc
+	coRun   []bool
+
+	// A held launch.
+	held      bool
+	heldSince uint64
+	reason    sched.Result
+	holder    *proc
+	graceOver bool
+
+	// What was measured.
+	service  time.Duration // device time of complete kernels, as if alone
+	rounds   float64
+	latency  []uint64
+	taken    uint64 // time of its kernels ...
+	expected uint64 // ... and what they take alone
+	heldNs   uint64
+	overruns int
+}
+
+type flight struct {
+	kernel    int
+	submitted uint64
+	timeNs    uint64 // alone, this time
+	estimate  uint64
+}
+
+func (p *proc) inFlight() int { return len(p.flight) - p.first }
+
+func (p *proc) kernels() []Kernel { return p.client.Workload.Kernels }
+
+func (p *proc) push(f flight) {
+	if p.first > 512 && p.first*2 > len(p.flight) {
+		p.flight = p.flight[:copy(p.flight, p.flight[p.first:])]
+		p.first = 0
+	}
+	p.flight = append(p.flight, f)
+	p.outstandingNs += f.estimate
+}
+
+func (p *proc) pop() flight {
+	f := p.flight[p.first]
+	p.first++
+	p.outstandingNs -= f.estimate
+	return f
+}
+
+// atWait reports whether the host waits after the kernel that was launched last.
+func (p *proc) atWait() bool {
+	w := &p.client.Workload
+	return p.pc == len(w.Kernels) || w.SyncEvery > 0 && p.pc%w.SyncEvery == 0
+}
+
+// gapStats learns how long the pause is that follows a kernel.
+type gapStats struct {
+	n        float64
+	mean, m2 float64
+}
+
+const (
+	gapSamples = 5   // before anything is predicted
+	gapSpread  = 0.3 // standard deviation over mean beyond which nothing is predicted
+)
+
+func (g *gapStats) add(ns float64) {
+	g.n++
+	d := ns - g.mean
+	g.mean += d / g.n
+	g.m2 += d * (ns - g.mean)
+}
+
+// predict returns a length that the gap is unlikely to fall short of, 0 = it cannot be predicted.
+func (g *gapStats) predict() uint64 {
+	if g.n < gapSamples {
+		return 0
+	}
+	deviation := math.Sqrt(g.m2 / (g.n - 1))
+	if deviation > gapSpread*g.mean {
+		return 0
+	}
+	return uint64(max(0, g.mean-2*deviation))
+}
