@@ -65,6 +65,14 @@ type Member struct {
 	Class  int
 	Weight int
 	Strict bool
+	// Observed is what was read last; a planner without an interval gets none.
+	Observed Observed
+}
+
+// Observed is what a client did on a device.
+type Observed struct {
+	Service    time.Duration // device time consumed
+	Backlogged bool          // has work outstanding, or waits to launch
 }
 
 // Decision is what the Planner decided for one member.
@@ -90,8 +98,11 @@ type GatePeer struct {
 
 // Planner decides what the clients of one device mean to each other.
 type Planner interface {
-	// Plan returns one decision for each member.
-	Plan(device wire.UUID, members []Member) []Decision
+	// Plan returns one decision for each member. now is of the common clock.
+	Plan(device wire.UUID, now uint64, members []Member) []Decision
+	// Interval is how often to plan anew while clients are at work, 0 = only when they come, go or
+	// change.
+	Interval() time.Duration
 	// Open says whether a mediated member may launch now. heldSince is when
 	// its gate was closed, 0 = it is open.
 	Open(v *shm.DeviceVerdict, peers []GatePeer, now, heldSince uint64) bool
@@ -162,6 +173,7 @@ func (m *Manager) Run(ctx context.Context, listener *net.UnixListener) error {
 	background.Go(m.reaper.run)
 	background.Go(func() { m.planLoop(ctx) })
 	background.Go(func() { m.mediateLoop(ctx) })
+	background.Go(func() { m.replanLoop(ctx) })
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	err = m.accept(ctx, listener)

@@ -33,12 +33,15 @@ type binding struct {
 	reads   [abi.ClassesMax]*arena
 	verdict shm.DeviceVerdict // as last published
 
+	observed Observed // as last read
+
 	// For mediated bindings.
 	mediated  bool
 	watched   []*binding
 	corun     []uint64
 	closed    bool
 	heldSince uint64
+	paused    bool // by the planner, whatever its peers do
 }
 
 // arena is the segment of one class on one device, and which of its places are
@@ -131,9 +134,11 @@ func (m *Manager) plan(d *device) {
 	for _, b := range d.bindings {
 		c := b.client
 		byID[c.id] = b
-		members = append(members, Member{Client: c.id, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict})
+		members = append(members, Member{
+			Client: c.id, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict, Observed: b.observed,
+		})
 	}
-	decisions := m.opt.Planner.Plan(d.uuid, members)
+	decisions := m.opt.Planner.Plan(d.uuid, m.opt.Now(), members)
 	for i := range decisions {
 		if b := byID[decisions[i].Client]; b != nil {
 			m.apply(b, &decisions[i], byID)
@@ -169,6 +174,7 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 	}
 	v := decision.Verdict
 	v.Yields, v.CoRun = shm.Peers{}, shm.Peers{}
+	b.paused = v.Gate&abi.GateClosed != 0
 	b.mediated, b.watched, b.corun = decision.Mediated, b.watched[:0], decision.CoRun
 	wanted := make(map[*binding]bool, len(decision.Yields))
 	for _, id := range decision.Yields {

@@ -31,6 +31,10 @@ type policy struct {
 	mu     sync.Mutex
 	grants map[string]Grant // by name; others get class 5
 	refuse map[string]bool
+
+	interval time.Duration
+	plans    func(members []Member) // told of every plan; nil = nobody is
+	pause    map[uint64]bool        // by client id: gates to close
 }
 
 func (p *policy) Admit(_ context.Context, a *Applicant) (Grant, error) {
@@ -45,7 +49,12 @@ func (p *policy) Admit(_ context.Context, a *Applicant) (Grant, error) {
 	return Grant{Tenant: "t", MaxPriority: 0, Priority: 5, MaxWeight: 100, Weight: 100}, nil
 }
 
-func (p *policy) Plan(_ wire.UUID, members []Member) []Decision {
+func (p *policy) Plan(_ wire.UUID, _ uint64, members []Member) []Decision {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plans != nil {
+		p.plans(members)
+	}
 	decisions := make([]Decision, 0, len(members))
 	for _, m := range members {
 		d := Decision{Client: m.Client, Verdict: shm.DeviceVerdict{
@@ -65,10 +74,15 @@ func (p *policy) Plan(_ wire.UUID, members []Member) []Decision {
 				d.Verdict.Gate |= abi.GateYield
 			}
 		}
+		if p.pause[m.Client] {
+			d.Verdict.Gate |= abi.GateClosed
+		}
 		decisions = append(decisions, d)
 	}
 	return decisions
 }
+
+func (p *policy) Interval() time.Duration { return p.interval }
 
 func (p *policy) Open(_ *shm.DeviceVerdict, peers []GatePeer, _, _ uint64) bool {
 	for _, h := range peers {

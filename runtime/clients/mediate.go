@@ -92,6 +92,9 @@ func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) time.Duration {
 	yielding.Gate |= abi.GateYield
 	if m.opt.Planner.Open(&yielding, peers, now, b.heldSince) {
 		b.closed, b.heldSince = false, 0
+		if b.paused {
+			v.Gate |= abi.GateClosed
+		}
 		return pace
 	}
 	v.Gate |= abi.GateClosed

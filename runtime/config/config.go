@@ -53,6 +53,15 @@ type Scheduling struct {
 	Fail     FailMode // what clients do when heddled is gone
 	Priority int      // class of a client that no rule names
 	Weight   int      // share inside that class
+
+	Interval time.Duration // how often policies that adapt plan anew
+	Quantum  time.Duration // turn of a client under the policy timeslice
+	SLO      float64       // slowdown that clients accept, 0.02 = 2 %; 0 = no objective
+}
+
+// Policies are the names that Scheduling.Policy may have.
+func Policies() []string {
+	return []string{"heddle", "priority", "orion", "fikit", "fair", "timeslice", "rate", "none"}
 }
 
 // FailMode is what a closed gate does when heddled is gone.
@@ -71,6 +80,11 @@ type Class struct {
 	Quiet    time.Duration // how long a higher class must have been idle
 	MaxHold  time.Duration // a held launch opens after this
 	Margin   float64       // safety margin on predictions, 0.1 = 10 %
+
+	MinGap   time.Duration // shorter predicted gaps are not filled
+	Beside   time.Duration // bound on own work beside a higher class, 0 = never beside
+	Token    time.Duration // how long the turn at a gap may be kept, 0 = fills none
+	MaxBlock time.Duration // launches predicted longer are held for good, 0 = none are
 }
 
 // Isolation is how much a client may see of its neighbours.

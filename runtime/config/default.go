@@ -55,6 +55,14 @@ func Default(sys System) Config {
 			Priority: 5,
 			// A round number with room on both sides of it.
 			Weight: 100,
+			// Short against a request, long against what it costs to look at all
+			// clients.
+			Interval: 2 * time.Millisecond,
+			// nvshare's own default is 30 s; a tenth of a second is kinder to
+			// latency and still hides what a switch costs.
+			Quantum: 100 * time.Millisecond,
+			// What users notice is above it.
+			SLO: 0.02,
 		},
 	}
 	for class := range cfg.Classes {
@@ -83,6 +91,12 @@ func defaultClass(class int) Class {
 		MaxHold: time.Second,
 		// Kernel times repeat within a few percent; 10 % covers clock changes.
 		Margin: 0.1,
+		// A wake-up takes some 15 us: there must be more of the gap left than it.
+		MinGap: 50 * time.Microsecond,
+		// A kernel or two of a training job.
+		Beside: 200 * time.Microsecond,
+		// Longer than nearly every kernel; a dead holder costs its class this much.
+		Token: 5 * time.Millisecond,
 	}
 	if class >= 7 {
 		// Batch work waits for longer pauses: it wants throughput, and every

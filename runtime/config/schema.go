@@ -33,11 +33,14 @@ func schema() []entry {
 		number("clients.max_per_user", func(c *Config) *int { return &c.Clients.MaxPerUser }),
 		duration("clients.handshake_timeout",
 			func(c *Config) *time.Duration { return &c.Clients.HandshakeTimeout }),
-		choice("scheduling.policy", func(c *Config) *string { return &c.Scheduling.Policy }, "priority", "none"),
+		choice("scheduling.policy", func(c *Config) *string { return &c.Scheduling.Policy }, Policies()...),
 		choice("scheduling.fail", func(c *Config) *FailMode { return &c.Scheduling.Fail },
 			FailOpen, FailClosed),
 		class("scheduling.priority", func(c *Config) *int { return &c.Scheduling.Priority }),
 		number("scheduling.weight", func(c *Config) *int { return &c.Scheduling.Weight }),
+		duration("scheduling.interval", func(c *Config) *time.Duration { return &c.Scheduling.Interval }),
+		duration("scheduling.quantum", func(c *Config) *time.Duration { return &c.Scheduling.Quantum }),
+		percent("scheduling.slo", func(c *Config) *float64 { return &c.Scheduling.SLO }),
 	}
 	for n := range Classes {
 		path := "class." + ClassName(n) + "."
@@ -48,6 +51,10 @@ func schema() []entry {
 			duration(path+"quiet", func(c *Config) *time.Duration { return &of(c).Quiet }),
 			duration(path+"max_hold", func(c *Config) *time.Duration { return &of(c).MaxHold }),
 			fraction(path+"margin", func(c *Config) *float64 { return &of(c).Margin }),
+			duration(path+"min_gap", func(c *Config) *time.Duration { return &of(c).MinGap }),
+			duration(path+"beside", func(c *Config) *time.Duration { return &of(c).Beside }),
+			duration(path+"token", func(c *Config) *time.Duration { return &of(c).Token }),
+			duration(path+"max_block", func(c *Config) *time.Duration { return &of(c).MaxBlock }),
 		)
 	}
 	return entries
@@ -214,6 +221,22 @@ func fraction(path string, at func(*Config) *float64) entry {
 			return nil
 		},
 		get: func(c *Config) string { return tomlFloat(*at(c)) },
+	}
+}
+
+func percent(path string, at func(*Config) *float64) entry {
+	return entry{
+		path: path,
+		set: func(c *Config, l literal) error {
+			digits, ok := strings.CutSuffix(l.text, "%")
+			f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+			if l.kind != kindString || !ok || err != nil {
+				return errors.New(`want a percentage, such as "2%"`)
+			}
+			*at(c) = f / 100
+			return nil
+		},
+		get: func(c *Config) string { return quote(strconv.FormatFloat(*at(c)*100, 'f', -1, 64) + "%") },
 	}
 }
 

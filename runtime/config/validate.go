@@ -18,6 +18,7 @@ const (
 	WeightMax  = 10000
 	clientsMax = 1 << 16
 	marginMax  = 10 // 1000 %, the gate's own bound
+	sloMax     = 10 // 1000 %: beyond it nobody has an objective
 )
 
 // AttachSocket is the name of the socket inside attach_dir.
@@ -86,6 +87,12 @@ func validate(c *Config) Problems {
 	k.duration("clients.handshake_timeout", c.Clients.HandshakeTimeout, 10*time.Millisecond, time.Minute)
 	k.class("scheduling.priority", c.Scheduling.Priority)
 	k.between("scheduling.weight", c.Scheduling.Weight, 1, WeightMax)
+	// Planning costs heddled some microseconds for each client.
+	k.duration("scheduling.interval", c.Scheduling.Interval, 500*time.Microsecond, time.Second)
+	k.duration("scheduling.quantum", c.Scheduling.Quantum, time.Millisecond, durationMax)
+	if s := c.Scheduling.SLO; math.IsNaN(s) || s < 0 || s > sloMax {
+		k.fail("scheduling.slo", "%v%% is not between 0%% and %d%%", s*100, sloMax*100)
+	}
 	for n := range c.Classes {
 		k.classParameters("class."+ClassName(n)+".", c.Classes[n])
 	}
@@ -99,6 +106,10 @@ func (k *checker) classParameters(path string, c Class) {
 	k.duration(path+"estimate", c.Estimate, time.Microsecond, durationMax)
 	k.duration(path+"quiet", c.Quiet, 0, durationMax)
 	k.duration(path+"max_hold", c.MaxHold, time.Millisecond, durationMax)
+	k.duration(path+"min_gap", c.MinGap, 0, durationMax)
+	k.duration(path+"beside", c.Beside, 0, durationMax)
+	k.duration(path+"token", c.Token, 0, durationMax)
+	k.duration(path+"max_block", c.MaxBlock, 0, durationMax)
 	if math.IsNaN(c.Margin) || c.Margin < 0 || c.Margin > marginMax {
 		k.fail(path+"margin", "%v is not between 0 and %d", c.Margin, marginMax)
 	}

@@ -1,8 +1,8 @@
 package daemon
 
 import (
-	"fmt"
 	"math"
+	"time"
 
 	"github.com/heddle-project/heddle/runtime/clients"
 	"github.com/heddle-project/heddle/runtime/config"
@@ -11,37 +11,74 @@ import (
 	"github.com/heddle-project/heddle/runtime/wire"
 )
 
-// planner lets a sched.Policy plan for clients.
-type planner struct{ policy sched.Policy }
+// planner lets sched plan for clients. Each device has a policy of its own, since a policy may learn.
+// It is used under the lock of the clients.
+type planner struct {
+	name     string
+	settings sched.Settings
+	policies map[wire.UUID]sched.Policy
+	interval time.Duration
+}
 
-var _ clients.Planner = planner{}
+var _ clients.Planner = (*planner)(nil)
 
-func newPlanner(cfg *config.Config) (planner, error) {
-	var parameters [sched.Classes]sched.Parameters
-	for i := range parameters {
+func newPlanner(cfg *config.Config) (*planner, error) {
+	p := &planner{name: cfg.Scheduling.Policy, settings: settings(cfg), policies: map[wire.UUID]sched.Policy{}}
+	policy, err := sched.NewPolicy(p.name, p.settings)
+	if err != nil {
+		return nil, err
+	}
+	p.interval = policy.Interval()
+	return p, nil
+}
+
+// settings are the numbers of the configuration in the words of the policies.
+func settings(cfg *config.Config) sched.Settings {
+	s := sched.DefaultSettings()
+	s.Interval = cfg.Scheduling.Interval
+	s.Ahead = 2 * s.Interval
+	s.Quantum = cfg.Scheduling.Quantum
+	s.SLO = 0
+	if cfg.Scheduling.SLO > 0 {
+		s.SLO = 1 + cfg.Scheduling.SLO
+	}
+	for i := range s.Classes {
 		c := cfg.Classes[i]
-		parameters[i] = sched.Parameters{
+		s.Classes[i] = sched.Parameters{
 			Window: c.Window, Estimate: c.Estimate, Quiet: c.Quiet, MaxHold: c.MaxHold,
 			MarginPPM: uint32(math.Round(c.Margin * 1e6)),
+			MinGap:    c.MinGap, CoRunBound: c.Beside, Token: c.Token, MaxBlock: c.MaxBlock,
 		}
 	}
-	for _, policy := range []sched.Policy{sched.Priority{Classes: parameters}, sched.None{}} {
-		if policy.Name() == cfg.Scheduling.Policy {
-			return planner{policy}, nil
-		}
+	return s
+}
+
+// Interval implements clients.Planner.
+func (p *planner) Interval() time.Duration { return p.interval }
+
+// policy returns the one that plans for a device.
+func (p *planner) policy(device wire.UUID) sched.Policy {
+	policy := p.policies[device]
+	if policy == nil {
+		policy, _ = sched.NewPolicy(p.name, p.settings) // the name was good when the planner was made
+		p.policies[device] = policy
 	}
-	return planner{}, fmt.Errorf("no scheduling policy is named %q", cfg.Scheduling.Policy)
+	return policy
 }
 
 // Plan implements clients.Planner.
-func (p planner) Plan(device wire.UUID, members []clients.Member) []clients.Decision {
-	view := sched.View{Clients: make([]sched.Client, len(members))}
+func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) []clients.Decision {
+	view := sched.View{NowNs: now, Clients: make([]sched.Client, len(members))}
 	for i, m := range members {
 		view.Clients[i] = sched.Client{
 			ID: sched.ClientID(m.Client), Device: sched.DeviceID(device[:]), Class: m.Class, Weight: m.Weight, Strict: m.Strict,
+			Observed: sched.Observed{Service: m.Observed.Service, Backlogged: m.Observed.Backlogged},
 		}
 	}
-	verdicts := p.policy.Plan(view)
+	verdicts := p.policy(device).Plan(view)
+	if len(members) == 0 {
+		delete(p.policies, device) // the next to come begin afresh
+	}
 	decisions := make([]clients.Decision, len(verdicts))
 	for i := range verdicts {
 		decisions[i] = decision(&verdicts[i])
@@ -50,6 +87,9 @@ func (p planner) Plan(device wire.UUID, members []clients.Member) []clients.Deci
 }
 
 func decision(v *sched.Verdict) clients.Decision {
+	if len(v.Yields) == 0 {
+		v.Parameters.MaxBlock = 0 // it blocks nobody
+	}
 	return clients.Decision{
 		Client: uint64(v.Client),
 		Verdict: shm.DeviceVerdict{
@@ -86,7 +126,7 @@ func ids(from []sched.ClientID) []uint64 {
 }
 
 // Open implements clients.Planner.
-func (planner) Open(v *shm.DeviceVerdict, peers []clients.GatePeer, now, heldSince uint64) bool {
+func (*planner) Open(v *shm.DeviceVerdict, peers []clients.GatePeer, now, heldSince uint64) bool {
 	in := sched.Input{
 		NowNs:       now,
 		EstimateNs:  uint64(v.Estimate),   // durations of a verdict are not negative
