@@ -23,25 +23,25 @@ const (
 )
 
 // Observe takes the time that the client's measured kernels took and what they should have taken,
-// both since the client came. An objective of 0 allows everything.
-func (c *Controller) Observe(objective float64, measured, expected time.Duration) {
-	if objective == 0 {
-		c.allowed = 1
-		return
-	}
+// both since the client came. It returns the slowdown of the work on which it decided, 0 if it has
+// not enough to decide. An objective of 0 allows everything.
+func (c *Controller) Observe(objective float64, measured, expected time.Duration) (slowdown float64) {
 	took, should := measured-c.measured, expected-c.expected
 	if should >= 0 && should < decisive {
-		return
+		return 0
 	}
 	c.measured, c.expected = measured, expected
-	switch {
-	case should < 0 || took < 0: // the counters began anew
-	case float64(took) > float64(should)*(1+(objective-1)*reserve):
+	if should < 0 || took < 0 { // the counters began anew
+		return 0
+	}
+	slowdown = float64(took) / float64(should)
+	if objective != 0 && slowdown > 1+(objective-1)*reserve {
 		c.allowed *= decrease
-	default:
+	} else {
 		c.allowed = min(1, c.allowed+increase)
 	}
+	return slowdown
 }
 
-// Permission is the allowed part of what could be, 0 to 1.
+// Permission is the allowed part of what could be, 0 to 1. Without an objective nothing is taken.
 func (c *Controller) Permission() float64 { return c.allowed }

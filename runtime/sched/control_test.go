@@ -32,9 +32,18 @@ func TestController(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
-	t.Run("without an objective everything is allowed", func(t *testing.T) {
-		if got := run(0, 5); got != 1 {
+	t.Run("without an objective nothing is a breach", func(t *testing.T) {
+		if got := run(0, repeat(40, 5)...); got != 1 {
 			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("what it decided on is told", func(t *testing.T) {
+		var c sched.Controller
+		if got := c.Observe(1.02, 30*work, 20*work); got != 1.5 {
+			t.Errorf("got %v", got)
+		}
+		if got := c.Observe(1.02, 30*work+1, 20*work+1); got != 0 {
+			t.Errorf("on next to nothing it decided on %v", got)
 		}
 	})
 	t.Run("a client that is not slowed down allows more and more", func(t *testing.T) {

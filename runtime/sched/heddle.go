@@ -24,7 +24,13 @@ type watch struct {
 	service    time.Duration
 	lastNs     uint64 // when it was last seen at work
 	plan       uint64
+	// beside are the clients that were allowed to run beside it since its controller decided last.
+	beside map[ClientID]bool
 }
+
+// hurt is how much of its objective's margin a client must have lost before those beside it get a
+// strike: more than waiting for a kernel that was there before explains.
+const hurt = 5
 
 // calm is how long a client must have done nothing before the others stop caring for it: far longer
 // than the pause between two requests of a service in use.
@@ -97,14 +103,22 @@ func (p *Heddle) observe(nowNs uint64, clients []Client) {
 		key := flowKey{c.Device, c.ID}
 		w := p.watched[key]
 		if w == nil {
-			w = &watch{}
+			w = &watch{beside: map[ClientID]bool{}}
 			p.watched[key] = w
 		}
 		objective := c.SLO
 		if objective == 0 {
 			objective = p.settings.SLO
 		}
-		w.controller.Observe(objective, c.Observed.Measured, c.Observed.Expected)
+		slowdown := w.controller.Observe(objective, c.Observed.Measured, c.Observed.Expected)
+		if slowdown != 0 {
+			if objective != 0 && slowdown-1 > (objective-1)*hurt {
+				for low := range w.beside {
+					p.pairs.Strike(nowNs, low, c.ID)
+				}
+			}
+			clear(w.beside)
+		}
 		if c.Observed.Backlogged || c.Observed.Service != w.service {
 			w.service, w.lastNs = c.Observed.Service, nowNs
 		}
@@ -172,6 +186,9 @@ func (p *Heddle) coRun(view View, v *Verdict, clients map[flowKey]*Client) {
 		return
 	}
 	v.CoRun, v.Beside, v.Parameters.CoRunBound = v.Yields, bound, beside
+	for _, id := range v.Yields {
+		p.watched[flowKey{v.Device, id}].beside[v.Client] = true
+	}
 }
 
 // dramSlack is how much more bandwidth than there is may be asked for by two that run side by side:

@@ -3,7 +3,7 @@ package sched
 import "time"
 
 // Pairs remembers who hurt whom: a pair of clients with two strikes does not run side by side
-// until Forgive has passed.
+// until Forgive has passed since the last one.
 type Pairs struct {
 	Forgive time.Duration
 
