@@ -229,8 +229,11 @@ def kills(m, args, left):
         raise Failure("the neighbour ended with %d" % code, data)
     if killed < count:
         raise Failure("only %d of %d clients were killed in the time left" % (killed, count), data)
-    if m.clients():
-        raise Failure("clients are listed after all have ended", {**data, "clients": m.clients()})
+    # The neighbour ended a moment ago: as for the others, heddled hears of it after we do.
+    try:
+        wait_for(lambda: not m.clients(), 5, "clients are listed 5 s after all have ended")
+    except Failure as failure:
+        raise Failure(str(failure), {**data, "clients": m.clients()}) from failure
     return data
 
 
