@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "client.h"
 #include "clock.h"
 #include "connect.h"
@@ -33,7 +34,6 @@ int cuStreamSynchronize(void *stream);
 int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
                         int *status);
 
-static const char *path; /* of the daemon's socket */
 static char stream[16];
 
 static struct fake_calls *calls(void) {
@@ -50,47 +50,6 @@ static struct fake_answers *answers(void) {
 
 static int launch(void) {
     return cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
-}
-
-static void pause_us(long us) {
-    const struct timespec time = {.tv_nsec = us * 1000};
-
-    (void)nanosleep(&time, NULL);
-}
-
-static bool eventually_(bool (*holds)(void)) {
-    for (int i = 0; i < 20000; i++) {
-        if (holds()) {
-            return true;
-        }
-        pause_us(500);
-    }
-    return false;
-}
-
-/* Runs in a child, with a folder of its own that is gone afterwards. */
-static void in_child(void (*body)(void)) {
-    char folder[] = "/tmp/heddle-test-XXXXXX";
-    char name[64];
-    int status = 0;
-    pid_t child = 0;
-
-    CHECK(mkdtemp(folder) != NULL);
-    snprintf(name, sizeof(name), "%s/attach.sock", folder);
-    fflush(NULL);
-    child = fork();
-    if (child == 0) {
-        test_failures = 0; /* the parent's own are not the child's */
-        setenv("HEDDLE_SOCKET", name, 1);
-        path = name;
-        body();
-        fflush(NULL);
-        _exit(test_failures != 0);
-    }
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    unlink(name);
-    CHECK(rmdir(folder) == 0);
 }
 
 static void open_device(void) {
