@@ -27,10 +27,13 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
     *launch = (struct heddle_launch){
         .handle = stream, .per_thread = per_thread, .graph = graph, .device = HEDDLE_DEVICE_NONE};
     if (nested()) {
+        heddle_thread_uncount();
         return;
     }
-    heddle_connect_ensure();
-    heddle_thread_count();
+    if (heddle_thread.counter == NULL) { /* else this was seen to, and the trampoline counted */
+        heddle_connect_ensure();
+        heddle_thread_count();
+    }
     if (heddle_load_relaxed32(&heddle_verdict()->process.gate) == 0 && heddle_device_count() != 0) {
         return;
     }
@@ -57,24 +60,34 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
     }
 }
 
-void heddle_launch_leave(struct heddle_launch *launch, int result) {
-    heddle_thread.depth--;
-    if (launch->token != 0 &&
-        (result != HEDDLE_CUDA_SUCCESS || (launch->gate & HEDDLE_GATE_WINDOW) == 0)) {
-        /* Without a launch nothing fills the gap, without an event its end is not seen. */
+/*
+ * Apart, so that the launches that need none of it save no registers for it. A gap's token goes with
+ * the launch's event; without a launch nothing fills the gap, without an event its end is not seen.
+ */
+static __attribute__((noinline)) void after(const struct heddle_launch *launch, int result) {
+    const bool marked = launch->stream != NULL && (launch->gate & HEDDLE_GATE_WINDOW) != 0 &&
+                        result == HEDDLE_CUDA_SUCCESS;
+
+    if (launch->token != 0 && !marked) {
         heddle_token_release((uint32_t)launch->device, launch->token);
     }
-    if (launch->stream == NULL) {
-        return;
-    }
-    heddle_stream_dirty(launch->stream);
-    if (launch->graph) {
+    if (launch->graph && launch->stream != NULL) {
         heddle_graph_memory_refresh();
     }
-    if ((launch->gate & HEDDLE_GATE_WINDOW) != 0 && result == HEDDLE_CUDA_SUCCESS) {
+    if (marked) {
         const struct heddle_verdict_device *verdict = &heddle_verdict()->devices[launch->device];
 
         heddle_window_add((uint32_t)launch->device, launch->handle, launch->per_thread,
                           heddle_load_relaxed64(&verdict->estimate_ns), launch->token);
+    }
+}
+
+void heddle_launch_leave(struct heddle_launch *launch, int result) {
+    heddle_thread.depth--;
+    if (launch->stream != NULL) {
+        heddle_stream_dirty(launch->stream);
+    }
+    if (launch->graph || launch->token != 0 || (launch->gate & HEDDLE_GATE_WINDOW) != 0) {
+        after(launch, result);
     }
 }

@@ -103,15 +103,10 @@ static struct heddle_stream *add(uint64_t key, uint32_t device, void *context, b
     return entry;
 }
 
-struct heddle_stream *heddle_stream_obtain(void *stream, bool per_thread, uint32_t device) {
-    const uint64_t key = heddle_stream_key(stream, per_thread, device);
-    struct heddle_thread *self = &heddle_thread;
-    struct heddle_stream *entry = self->stream;
+static __attribute__((noinline)) struct heddle_stream *look_up(uint64_t key, void *stream,
+                                                               bool per_thread, uint32_t device) {
+    struct heddle_stream *entry = heddle_stream_find(key);
 
-    if (entry != NULL && self->stream_key == key && heddle_load_relaxed64(&entry->key) == key) {
-        return entry;
-    }
-    entry = heddle_stream_find(key);
     if (entry == NULL) {
         const bool blocking = is_blocking(stream, per_thread);
         void *context = heddle_device_context();
@@ -123,9 +118,20 @@ struct heddle_stream *heddle_stream_obtain(void *stream, bool per_thread, uint32
         }
         pthread_mutex_unlock(&lock);
     }
-    self->stream = entry;
-    self->stream_key = key;
+    heddle_thread.stream = entry;
+    heddle_thread.stream_key = key;
     return entry;
+}
+
+struct heddle_stream *heddle_stream_obtain(void *stream, bool per_thread, uint32_t device) {
+    const uint64_t key = heddle_stream_key(stream, per_thread, device);
+    struct heddle_stream *last = heddle_thread.stream;
+
+    if (last != NULL && heddle_thread.stream_key == key &&
+        heddle_load_relaxed64(&last->key) == key) {
+        return last;
+    }
+    return look_up(key, stream, per_thread, device);
 }
 
 void heddle_stream_dirty(struct heddle_stream *entry) {

@@ -13,7 +13,11 @@ static uint64_t taken; /* bit n: counter n has an owner; the last counter is nob
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static bool key_made;
+#ifdef HEDDLE_NO_FAST_PATH
+static uint32_t careful = 1; /* the trampolines count nothing */
+#else
 static uint32_t careful;
+#endif
 
 /* A counter goes on where its last owner stopped: the daemon reads sums. */
 static void leave(void *value) {
@@ -67,6 +71,14 @@ void heddle_thread_count(void) {
         heddle_add_seq_cst64(&heddle_client()->threads[SHARED].launches, 1);
     } else {
         heddle_store_relaxed64(self->own, heddle_load_relaxed64(self->own) + 1);
+    }
+}
+
+void heddle_thread_uncount(void) {
+    uint64_t *counter = heddle_thread.counter;
+
+    if (counter != NULL) {
+        heddle_store_relaxed64(counter, heddle_load_relaxed64(counter) - 1);
     }
 }
 

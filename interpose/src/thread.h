@@ -10,7 +10,7 @@
 struct heddle_stream;
 
 struct heddle_thread {
-    uint64_t *counter; /* for the fast path; NULL: it is not for this thread, or not yet */
+    uint64_t *counter; /* for the trampolines; NULL: they count nothing here, or not yet */
     uint64_t *own;     /* the same, for the slow path; NULL: shares the last counter */
     uint32_t depth;    /* above 0: inside a call of the driver that we made */
     bool registered;
@@ -26,8 +26,11 @@ extern __thread struct heddle_thread heddle_thread;
 /* From now on threads get no fast path: launches may be nested. */
 void heddle_thread_careful(void);
 
-/* Counts a launch in the slow path, giving the thread a counter if it has none. */
+/* Counts a launch that its trampoline did not count, giving the thread a counter if it has none. */
 void heddle_thread_count(void);
+
+/* Takes back what the trampoline counted. */
+void heddle_thread_uncount(void);
 
 /* In the child of a fork: only the calling thread is left, and it starts afresh. */
 void heddle_thread_reset(void);

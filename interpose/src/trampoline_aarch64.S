@@ -38,12 +38,12 @@
     ldr x17, [x17, :gottprel_lo12:heddle_thread]
     ldr x16, [x16, x17]
     cbz x16, 1f
-    adrp x17, heddle_verdict_page + 64
-    ldr w17, [x17, :lo12:heddle_verdict_page + 64]
-    cbnz w17, 1f
     ldr x17, [x16]
     add x17, x17, #1
     str x17, [x16]
+    adrp x17, heddle_verdict_page + 64
+    ldr w17, [x17, :lo12:heddle_verdict_page + 64]
+    cbnz w17, 1f
     adrp x16, heddle_real + 8 * \index
     ldr x16, [x16, :lo12:heddle_real + 8 * \index]
     br x16

@@ -21,12 +21,13 @@
     .endm
 
 /*
- * A launch looks first whether the process's gate word is zero and the thread has its counter; then
- * it counts and jumps on. Written here because a compiler copies the arguments on the stack onto
- * themselves before such a jump. A thread has a counter only after a hook gave it one, so before the
- * tables are filled, and in a disabled interposer, this is the plain trampoline. The counter is the
- * first member of heddle_thread; the word is where struct heddle_verdict_segment has process.gate.
- * launch.c asserts both.
+ * A launch of a thread that has a counter is counted, and jumps on while the process's gate word is
+ * zero. Written here because a compiler copies the arguments on the stack onto themselves before such
+ * a jump. A thread has a counter only after a hook gave it one, so before the tables are filled, and
+ * in a disabled interposer, this is the plain trampoline. The slow path does not count again what was
+ * counted here. The gate word goes through a register: compared in memory with a constant it costs the
+ * processor a step more. The counter is the first member of heddle_thread; the word is where struct
+ * heddle_verdict_segment has process.gate. launch.c asserts both.
  */
     .macro launch index, name
     .globl \name
@@ -39,9 +40,10 @@
     movq %fs:(%rax), %rax
     testq %rax, %rax
     jz 1f
-    cmpl $0, heddle_verdict_page+64(%rip)
-    jnz 1f
     addq $1, (%rax)
+    movl heddle_verdict_page+64(%rip), %r11d
+    testl %r11d, %r11d
+    jnz 1f
     jmp *heddle_real+8*\index(%rip)
 1:
 #endif
