@@ -106,10 +106,7 @@ func (p *Heddle) observe(nowNs uint64, clients []Client) {
 			w = &watch{beside: map[ClientID]bool{}}
 			p.watched[key] = w
 		}
-		objective := c.SLO
-		if objective == 0 {
-			objective = p.settings.SLO
-		}
+		objective := p.objective(c)
 		slowdown := w.controller.Observe(objective, c.Observed.Measured, c.Observed.Expected)
 		if slowdown != 0 {
 			if objective != 0 && slowdown-1 > (objective-1)*hurt {
@@ -174,9 +171,10 @@ func (p *Heddle) coRun(view View, v *Verdict, clients map[flowKey]*Client) {
 		return
 	}
 	bound := Bound{SMs: device.SMs, DRAM: 1}
+	self := clients[flowKey{v.Device, v.Client}]
 	for _, id := range v.Yields {
 		h := clients[flowKey{v.Device, id}]
-		if !h.Demand.Known || p.pairs.Struck(view.NowNs, v.Client, id) {
+		if !h.Demand.Known || p.pairs.Struck(view.NowNs, v.Client, id) || p.interfere(h, self, device) {
 			return // beside all of them or none: a kernel cannot run beside one of two
 		}
 		bound = bound.beside(h.Demand, device)
@@ -189,6 +187,24 @@ func (p *Heddle) coRun(view View, v *Verdict, clients map[flowKey]*Client) {
 	for _, id := range v.Yields {
 		p.watched[flowKey{v.Device, id}].beside[v.Client] = true
 	}
+}
+
+// interfere reports whether what was measured of the two says that they must not run side by side.
+// Of most workloads nothing is: then the bound and the controller decide.
+func (p *Heddle) interfere(high, low *Client, device Device) bool {
+	if !high.Demand.Vector.Known || !low.Demand.Vector.Known {
+		return false
+	}
+	j := Interfere(&high.Demand.Vector, &low.Demand.Vector, &high.Demand.Sensitivity, device.Limits, p.objective(high)-1)
+	return !j.Beside
+}
+
+// objective is the slowdown that a client accepts, 0 = it has none.
+func (p *Heddle) objective(c *Client) float64 {
+	if c.SLO != 0 {
+		return c.SLO
+	}
+	return p.settings.SLO
 }
 
 // dramSlack is how much more bandwidth than there is may be asked for by two that run side by side:

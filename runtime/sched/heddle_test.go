@@ -26,7 +26,7 @@ func newNode(trainers int) *node {
 			c.Class = 7
 		}
 	}
-	n.view.Devices = map[sched.DeviceID]sched.Device{"gpu": {SMs: 100, Shared: true}}
+	n.view.Devices = map[sched.DeviceID]sched.Device{"gpu": {Limits: sched.Limits{SMs: 100, ThreadsPerSM: 2048}, Shared: true}}
 	n.service = &n.view.Clients[0]
 	return n
 }
@@ -153,12 +153,33 @@ func TestRunningBesideIsEarnedAndLost(t *testing.T) {
 
 func TestNobodyRunsBesideOnADeviceThatTakesTurns(t *testing.T) {
 	n := newNode(1)
-	n.view.Devices["gpu"] = sched.Device{SMs: 100}
+	n.view.Devices["gpu"] = sched.Device{Limits: sched.Limits{SMs: 100}}
 	var v []sched.Verdict
 	for range 40 {
 		v = n.step(60*ms, 1)
 	}
 	if coRuns(v) {
 		t.Error("kernels of different processes do not run at the same time there")
+	}
+}
+
+func TestWhatWasMeasuredForbidsRunningBeside(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		dram float64 // of the trainer
+		want bool
+	}{{"enough bandwidth for both", 0.3, true}, {"too little for both", 0.6, false}} {
+		n := newNode(1)
+		high, low := &n.view.Clients[0].Demand, &n.view.Clients[1].Demand
+		high.Vector = sched.Vector{Known: true, SMs: 40, Threads: 512, Use: [sched.Channels]float64{sched.DRAM: 0.5}}
+		high.Sensitivity[sched.DRAM] = [4]float64{1.1, 1.2, 1.3, 1.4}
+		low.Vector = sched.Vector{Known: true, SMs: 40, Threads: 512, Use: [sched.Channels]float64{sched.DRAM: tt.dram}}
+		var v []sched.Verdict
+		for range 40 {
+			v = n.step(60*ms, 1)
+		}
+		if coRuns(v) != tt.want {
+			t.Errorf("%s: beside %v", tt.name, coRuns(v))
+		}
 	}
 }

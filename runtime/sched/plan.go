@@ -43,6 +43,9 @@ type Demand struct {
 	PeakSMs int           // what most of its time is satisfied with
 	DRAM    float64       // mean share of the device's bandwidth while it runs, 0 to 1
 	Longest time.Duration // the longest of its kernels
+	// Vector and Sensitivity hold what was measured offline, if it was.
+	Vector      Vector
+	Sensitivity Sensitivity
 }
 
 // Observed is what a client did. The times only grow.
@@ -56,7 +59,7 @@ type Observed struct {
 
 // Device is what a policy knows of a device. The zero value is one of which nothing is known.
 type Device struct {
-	SMs    int
+	Limits
 	Shared bool // kernels of different clients run side by side (MPS, or one process)
 }
 

@@ -90,7 +90,7 @@ const theDevice sched.DeviceID = "gpu"
 func (r *run) plan() {
 	view := sched.View{
 		NowNs: r.now, Clients: make([]sched.Client, len(r.procs)),
-		Devices: map[sched.DeviceID]sched.Device{theDevice: {SMs: r.gpu.sms(), Shared: r.scenario.Shared}},
+		Devices: map[sched.DeviceID]sched.Device{theDevice: {Limits: sched.Limits{SMs: r.gpu.sms()}, Shared: r.scenario.Shared}},
 	}
 	for i, p := range r.procs {
 		c := sched.Client{
