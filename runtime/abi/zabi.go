@@ -55,7 +55,8 @@ const (
 	GatePublish = 4  // others yield to this client: keep busy_streams true
 	GateWindow  = 8  // bound the outstanding work by window_ns
 	GateFill    = 16 // may fill predicted gaps while it holds the token
-	GateKnown   = 31 // unknown bits are treated as HEDDLE_GATE_CLOSED
+	GateMeasure = 32 // device time is measured: see measure_every
+	GateKnown   = 63 // unknown bits are treated as HEDDLE_GATE_CLOSED
 )
 
 // Values of enum heddle_fail_mode.

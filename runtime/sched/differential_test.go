@@ -193,7 +193,7 @@ func inputFrom(raw []byte, flags uint16) (sched.Input, []sched.Peer) {
 	small := next()
 	in.MarginPPM = uint32(small)
 	if flags&0x40 != 0 { // unknown bits, too
-		in.Gate |= sched.Gate(small>>32) << 5
+		in.Gate |= sched.Gate(small>>32) << 6
 	}
 	var peers []sched.Peer
 	for len(raw) != 0 && len(peers) < 8 {

@@ -13,8 +13,9 @@ const (
 	GatePublish                  // somebody yields to this client: keep its busy word true
 	GateWindow                   // bound the outstanding work
 	GateFill                     // may fill predicted gaps while it holds the token
+	GateMeasure                  // device time is measured; holds nobody
 
-	gateKnown = GateClosed | GateYield | GatePublish | GateWindow | GateFill
+	gateKnown = GateClosed | GateYield | GatePublish | GateWindow | GateFill | GateMeasure
 )
 
 // Result is what the gate answers.

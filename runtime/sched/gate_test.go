@@ -22,6 +22,7 @@ func TestNumbersAreThoseOfTheContract(t *testing.T) {
 		{"publish", int(sched.GatePublish), abi.GatePublish},
 		{"window", int(sched.GateWindow), abi.GateWindow},
 		{"fill", int(sched.GateFill), abi.GateFill},
+		{"measure", int(sched.GateMeasure), abi.GateMeasure},
 		{"open", int(sched.Open), abi.GateOpen},
 		{"held closed", int(sched.HeldClosed), abi.GateHeldClosed},
 		{"held by the window", int(sched.HeldWindow), abi.GateHeldWindow},

@@ -65,6 +65,7 @@ type Verdict struct {
 	// What was published, kept here: what lies in shared memory is never read back.
 	gates       [abi.DevicesMax]uint32
 	generations [abi.DevicesMax]uint32
+	measure     uint32 // GateMeasure while it is in all gate words
 	profile     profileTable
 }
 
@@ -124,14 +125,14 @@ func (v *Verdict) Publish(slot int, d *DeviceVerdict) error {
 	if v.generations[slot] == 0 { // 0 means not bound, also after four billion verdicts
 		v.generations[slot] = 1
 	}
-	atomic.StoreUint32(&t.Gate, d.Gate)
+	atomic.StoreUint32(&t.Gate, d.Gate|v.measure)
 	atomic.StoreUint32(&t.Generation, v.generations[slot])
 	return v.publishGate(slot, changed, bound)
 }
 
 // publishGate brings the process-wide gate word up to date and wakes whom it concerns.
 func (v *Verdict) publishGate(slot int, changed, bound bool) error {
-	all := uint32(0)
+	all := v.measure
 	for _, g := range v.gates {
 		all |= g
 	}
@@ -153,7 +154,8 @@ func (v *Verdict) publishGate(slot int, changed, bound bool) error {
 
 // PublishMeasure asks the client to measure the device time of one launch in every, 0 = of none, and
 // says whether it shall tell of every launch, for a timeline. A client that hears of it late measures
-// too little or too much for a moment.
+// too little or too much for a moment. While there is something to measure or to tell, the gate words
+// have GateMeasure, which takes launches off the fast path and holds none.
 func (v *Verdict) PublishMeasure(every uint32, trace bool) {
 	word := uint32(0)
 	if trace {
@@ -161,6 +163,18 @@ func (v *Verdict) PublishMeasure(every uint32, trace bool) {
 	}
 	atomic.StoreUint32(&v.seg.Process.MeasureEvery, every)
 	atomic.StoreUint32(&v.seg.Process.Trace, word)
+	v.measure = 0
+	if every != 0 || trace {
+		v.measure = abi.GateMeasure
+	}
+	all := v.measure
+	for slot, g := range v.gates {
+		all |= g
+		if v.generations[slot] != 0 {
+			atomic.StoreUint32(&v.seg.Devices[slot].Gate, g|v.measure)
+		}
+	}
+	atomic.StoreUint32(&v.seg.Process.Gate, all)
 }
 
 // Bound reports whether a verdict was ever published for the slot.

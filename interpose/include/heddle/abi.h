@@ -74,7 +74,8 @@ enum heddle_gate_bits {
     HEDDLE_GATE_PUBLISH = 1 << 2,     /* others yield to this client: keep busy_streams true */
     HEDDLE_GATE_WINDOW = 1 << 3,      /* bound the outstanding work by window_ns */
     HEDDLE_GATE_FILL = 1 << 4,        /* may fill predicted gaps while it holds the token */
-    HEDDLE_GATE_KNOWN = (1 << 5) - 1, /* unknown bits are treated as HEDDLE_GATE_CLOSED */
+    HEDDLE_GATE_MEASURE = 1 << 5,     /* device time is measured: see measure_every */
+    HEDDLE_GATE_KNOWN = (1 << 6) - 1, /* unknown bits are treated as HEDDLE_GATE_CLOSED */
 };
 
 enum heddle_fail_mode {

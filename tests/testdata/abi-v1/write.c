@@ -132,7 +132,7 @@ static int save_verdict(const char *folder) {
     static struct heddle_verdict_segment s;
 
     s.header = segment_header(HEDDLE_MAGIC_VERDICT, sizeof s);
-    s.process.gate = HEDDLE_GATE_YIELD | HEDDLE_GATE_WINDOW;
+    s.process.gate = HEDDLE_GATE_YIELD | HEDDLE_GATE_WINDOW | HEDDLE_GATE_MEASURE;
     s.process.fail_mode = HEDDLE_FAIL_CLOSED;
     s.process.clock_source = HEDDLE_CLOCK_COUNTER;
     s.process.clock_shift = 32;
@@ -144,7 +144,7 @@ static int save_verdict(const char *folder) {
     for (unsigned i = 0; i < HEDDLE_DEVICES_MAX; i++) {
         struct heddle_verdict_device *d = &s.devices[i];
 
-        d->gate = HEDDLE_GATE_YIELD | HEDDLE_GATE_WINDOW;
+        d->gate = HEDDLE_GATE_YIELD | HEDDLE_GATE_WINDOW | HEDDLE_GATE_MEASURE;
         d->generation = i + 1;
         d->priority = i % HEDDLE_CLASSES_MAX;
         d->weight = (uint32_t)mark(i, 1);
