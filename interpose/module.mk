@@ -42,11 +42,11 @@ $(BUILD)/obj/interpose/%.o: interpose/src/%.S $(INTERPOSE_GENERATED)
 	@mkdir -p $(@D)
 	$(CC) -c -o $@ $<
 
-$(BUILD)/obj/interpose-arm64/%.o: interpose/src/%.c $(INTERPOSE_HEADERS) $(INTERPOSE_GENERATED)
+$(BUILD)/obj/interpose-aarch64/%.o: interpose/src/%.c $(INTERPOSE_HEADERS) $(INTERPOSE_GENERATED)
 	@mkdir -p $(@D)
 	$(CC_ARM64) $(INTERPOSE_CFLAGS) $(INTERPOSE_CPPFLAGS) -c -o $@ $<
 
-$(BUILD)/obj/interpose-arm64/%.o: interpose/src/%.S $(INTERPOSE_GENERATED)
+$(BUILD)/obj/interpose-aarch64/%.o: interpose/src/%.S $(INTERPOSE_GENERATED)
 	@mkdir -p $(@D)
 	$(CC_ARM64) -c -o $@ $<
 
@@ -55,7 +55,7 @@ $(INTERPOSE_LIB): $(call interpose_objects,interpose,x86_64)
 	$(CC) -O2 -flto $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
 	mv $@.new $@
 
-$(INTERPOSE_LIB_ARM64): $(call interpose_objects,interpose-arm64,aarch64)
+$(INTERPOSE_LIB_ARM64): $(call interpose_objects,interpose-aarch64,aarch64)
 	@mkdir -p $(@D)
 	$(CC_ARM64) -O2 -flto $(INTERPOSE_LDFLAGS) -o $@.new $^ -ldl -lpthread
 	mv $@.new $@
@@ -69,8 +69,9 @@ C_SOURCES += $(wildcard interpose/test/*.c)
 C_HEADERS += $(INTERPOSE_TEST_HEADERS)
 
 # Each flavour compiles everything for itself: TSan cannot be loaded with a library, so the logic is
-# linked into the tests.
+# linked into the tests. No library shares a flavour's folder: the objects differ, in -fPIC for one.
 INTERPOSE_FLAGS_plain := -O1 -g
+INTERPOSE_FLAGS_arm64 := -O1 -g
 INTERPOSE_FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
 INTERPOSE_FLAGS_tsan := -O1 -g -fsanitize=thread
 INTERPOSE_TEST_CFLAGS = $(CFLAGS_STRICT) $(INTERPOSE_CPPFLAGS) -Iinterpose/test
@@ -168,7 +169,7 @@ $(INTERPOSE_SOFTGPU_ARM64): $(wildcard tests/softgpu/src/* tests/softgpu/include
 
 .PHONY: interpose-snippets-arm64
 interpose-snippets-arm64: $(INTERPOSE_LIB_ARM64) $(INTERPOSE_SOFTGPU_ARM64) \
-	$(addprefix $(INTERPOSE_SNIPPETS_ARM64)/,names asked threads)
+	$(addprefix $(INTERPOSE_SNIPPETS_ARM64)/,names asked threads launches)
 
 # The integration tests need all.
 test-client: interpose-snippets interpose-snippets-arm64
