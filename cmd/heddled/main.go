@@ -32,7 +32,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errHelp):
 		return 0
 	case err != nil:
-		return fail(stderr, err)
+		fail(stderr, err)
+		return exitUsage
 	case opt.version:
 		fmt.Fprintln(stdout, "heddled", version())
 		return 0
@@ -65,12 +66,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 const memoryLimit = 48 << 20
 
+// Exit codes, as those of heddle. A unit of systemd can tell by them that a
+// restart will not help.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
 // fail prints an error, every line of it with the program's name.
 func fail(stderr io.Writer, err error) int {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintln(stderr, "heddled:", strings.TrimRight(line, "\n"))
 	}
-	return 1
+	return exitFailure
 }
 
 func handler(l *config.Log, w io.Writer) slog.Handler {

@@ -42,21 +42,23 @@ func TestWrongUseIsOneLineAndNothingElse(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
+		code int
 		want string
 	}{
-		{"an unknown flag", []string{"--colour"}, "-colour"},
-		{"an argument", []string{"start"}, `unexpected argument "start"`},
-		{"a file that is not there", []string{"--config", dir + "/none.toml"}, "none.toml: no such file"},
-		{"a folder as the file", []string{"--config", dir}, "not a regular file"},
-		{"a bad value", []string{"--config", bad, "--check"}, "bad.toml:3: log.level: want a string"},
-		{"a bad flag value", []string{"--log-level", "loud", "--check"}, `flag:log-level: log.level: "loud" is not one of`},
+		{"an unknown flag", []string{"--colour"}, exitUsage, "-colour"},
+		{"a flag without its value", []string{"--config"}, exitUsage, "-config"},
+		{"an argument", []string{"start"}, exitUsage, `unexpected argument "start"`},
+		{"a file that is not there", []string{"--config", dir + "/none.toml"}, exitFailure, "none.toml: no such file"},
+		{"a folder as the file", []string{"--config", dir}, exitFailure, "not a regular file"},
+		{"a bad value", []string{"--config", bad, "--check"}, exitFailure, "bad.toml:3: log.level: want a string"},
+		{"a bad flag value", []string{"--log-level", "loud", "--check"}, exitFailure, `flag:log-level: log.level: "loud" is not one of`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), tt.args, &stdout, &stderr)
 			text := stderr.String()
-			if code != 1 || stdout.Len() != 0 || !strings.HasPrefix(text, "heddled: ") ||
+			if code != tt.code || stdout.Len() != 0 || !strings.HasPrefix(text, "heddled: ") ||
 				!strings.Contains(text, tt.want) || strings.Count(text, "\n") != 1 {
 				t.Errorf("code %d, stdout %q, stderr %q", code, stdout.String(), text)
 			}
