@@ -25,6 +25,7 @@ import (
 	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/gpu"
 	"github.com/heddle-project/heddle/runtime/gpu/gputest"
+	"github.com/heddle-project/heddle/runtime/store"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
 
@@ -327,6 +328,15 @@ func TestRunSaysWhyItCannotStart(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("more than one line: %q", err)
+			}
+			// What never served has used up no generation.
+			if s, err := store.Open(opt.Config.StateDir); err == nil {
+				if s.Generation() != 0 {
+					t.Errorf("it began generation %d", s.Generation())
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -36,9 +36,11 @@ func (d *Daemon) startOrder() []step {
 		{"open state", d.openStore},
 		{"find devices", d.openDriver},
 		{"read grants", d.readGrants},
-		{"prepare for clients", d.makeManager},
 		{"open attach socket", d.openAttach},
 		{"open API socket", d.openAPI},
+		// Nothing can refuse any more but the disk.
+		{"begin a generation", d.beginGeneration},
+		{"prepare for clients", d.makeManager},
 		// Serving begins when all sockets are there: whoever sees one may use
 		// them all.
 		{"serve clients", d.serveClients},
@@ -127,6 +129,8 @@ func (d *Daemon) openStore(context.Context) (err error) {
 	}
 	return err
 }
+
+func (d *Daemon) beginGeneration(context.Context) error { return d.store.Begin() }
 
 func (d *Daemon) openDriver(ctx context.Context) (err error) {
 	driver, err := d.opt.OpenDriver(d.cfg.NVMLLibrary)

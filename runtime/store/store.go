@@ -65,8 +65,7 @@ type Store struct {
 	secret     [SecretBytes]byte
 }
 
-// Open takes the state file in dir, makes it if there is none, and starts a
-// new generation. The error is errdefs.ErrBusy if another heddled has it and
+// Open takes the state file in dir and makes it if there is none. The error is errdefs.ErrBusy if another heddled has it and
 // errdefs.ErrCorrupt if its content makes no sense.
 func Open(dir string) (*Store, error) {
 	path := filepath.Join(dir, FileName)
@@ -161,7 +160,7 @@ func checkLength(path string, size int64) error {
 	return nil
 }
 
-// start checks the schema and begins the next generation.
+// start checks the schema and makes what a new file lacks.
 func (s *Store) start(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists([]byte(bucketMeta))
 	if err != nil {
@@ -183,7 +182,6 @@ func (s *Store) start(tx *bbolt.Tx) error {
 	if s.generation, err = number(meta, keyGeneration); err != nil {
 		return err
 	}
-	s.generation++
 	secret := meta.Get([]byte(keySecret))
 	if secret == nil {
 		secret = make([]byte, SecretBytes)
@@ -195,7 +193,20 @@ func (s *Store) start(tx *bbolt.Tx) error {
 	if copy(s.secret[:], secret) != SecretBytes {
 		return errdefs.Errorf(errdefs.Corrupt, "secret of %d bytes", len(secret))
 	}
-	return errors.Join(putNumber(meta, keySchema, schemaVersion), putNumber(meta, keyGeneration, s.generation))
+	return putNumber(meta, keySchema, schemaVersion)
+}
+
+// Begin starts the next generation: from here on the caller serves clients. Whoever opens the file
+// and then cannot serve leaves the number as it was.
+func (s *Store) Begin() error {
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		return putNumber(tx.Bucket([]byte(bucketMeta)), keyGeneration, s.generation+1)
+	})
+	if err != nil {
+		return fmt.Errorf("begin generation %d: %w", s.generation+1, err)
+	}
+	s.generation++
+	return nil
 }
 
 func number(b *bbolt.Bucket, key string) (uint64, error) {
@@ -213,7 +224,7 @@ func putNumber(b *bbolt.Bucket, key string, n uint64) error {
 	return b.Put([]byte(key), binary.BigEndian.AppendUint64(nil, n))
 }
 
-// Generation is one more at each Open of the same file; the first is 1.
+// Generation is one more at each Begin on the same file; the first is 1.
 func (s *Store) Generation() uint64 { return s.generation }
 
 // Secret is the same at each Open of the same file, and known to nobody else.
