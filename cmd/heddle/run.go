@@ -119,11 +119,17 @@ func (a *app) warn(command, text string) {
 	fmt.Fprintf(a.stderr, "heddle %s: warning: %s\n", command, printable(text))
 }
 
-// runWarnings are reasons why the program will not be scheduled though all is in place.
+// runWarnings are reasons why the program will not be scheduled, or not even find a driver, though
+// all is in place.
 func (a *app) runWarnings(program string) []string {
 	var warnings []string
 	if a.getenv("HEDDLE_DISABLE") == "1" {
 		warnings = append(warnings, "HEDDLE_DISABLE=1 is set; the program runs unscheduled")
+	}
+	if driver := a.getenv("HEDDLE_REAL_LIBCUDA"); driver != "" {
+		if problem := libraryProblem(driver); problem != "" {
+			warnings = append(warnings, "HEDDLE_REAL_LIBCUDA="+driver+": "+problem+"; the program finds no driver until that is corrected or unset")
+		}
 	}
 	if isPrivileged(program, os.Geteuid()) {
 		warnings = append(warnings, program+" has rights of its own (setuid, setgid or capabilities); the loader ignores the interposer in it")

@@ -240,6 +240,35 @@ func TestRunSaysWhenTheInterposerIsOff(t *testing.T) {
 	}
 }
 
+func TestRunSaysWhenTheNamedDriverIsNone(t *testing.T) {
+	d := startFake(t, true)
+	leaveSocket(t, d.status.GetAttachSocket())
+	text := filepath.Join(t.TempDir(), "libcuda.so.1")
+	if err := os.WriteFile(text, []byte("not a library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lib := buildLibrary(t, marked)
+	for _, tt := range []struct{ driver, problem string }{
+		{"/nonexistent/libcuda.so.1", "no such file or directory"},
+		{text, "not an ELF library"},
+		{lib, ""},
+	} {
+		env := d.env("HEDDLE_REAL_LIBCUDA="+tt.driver, "HEDDLE_INTERPOSER="+lib)
+		want := result{stdout: "ran\n"}
+		if tt.problem != "" {
+			want.stderr = "heddle run: warning: HEDDLE_REAL_LIBCUDA=" + tt.driver + ": " + tt.problem +
+				"; the program finds no driver until that is corrected or unset\n"
+		}
+		if diff := cmp.Diff(want, finish(t, heddleProcess(t, env, "run", "--", "echo", "ran")), cmp.AllowUnexported(result{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.driver, diff)
+		}
+		got := finish(t, heddleProcess(t, env, "run", "--require", "--", "echo", "ran"))
+		if refused := got.code != 0 && got.stdout == ""; refused != (tt.problem != "") {
+			t.Errorf("%s with --require: %+v", tt.driver, got)
+		}
+	}
+}
+
 // TestRunIsTheProgram checks that nothing of heddle is left: one process, its limits and its terminal.
 func TestRunIsTheProgram(t *testing.T) {
 	d := startFake(t, true)
