@@ -308,8 +308,9 @@ func excuse(c *client, err error) error {
 
 const dyingMilliseconds = 10
 
-// errDied says that a client's process is gone.
-var errDied = errors.New("process died")
+// errDied says that a client's process is gone. How it ended is not known: a program that returns
+// from main and one that is killed both close their socket and end, in either order for us.
+var errDied = errors.New("process ended")
 
 // detach forgets a client, because of err. Only the first call for a client
 // does anything: its connection, its pidfd and its data can all give a reason.
