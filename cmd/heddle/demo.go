@@ -116,6 +116,9 @@ func (a *app) demo(ctx context.Context, o *demoOptions) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if err := parts.checkTables(ctx, o); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// A reader that has seen enough (demo | head) ends it like a Ctrl-C, and is cleaned up after. The

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // demoParts are the files that the demo is made of, all as absolute paths.
@@ -43,6 +48,32 @@ func (a *app) findDemoParts(o *demoOptions) (*demoParts, error) {
 		return nil, err
 	}
 	return &p, nil
+}
+
+// checkTables lets the player read what was chosen, before a minute is spent on the first run.
+func (p *demoParts) checkTables(ctx context.Context, o *demoOptions) error {
+	for _, chosen := range []struct{ flag, table, arrivals string }{
+		{"hp", p.hp, o.arrivals},
+		{"lp", p.lp, "closed"},
+	} {
+		cmd := exec.CommandContext(ctx, p.play, "--table", chosen.table, "--mode", "infer", "--arrivals", chosen.arrivals, "--ptx")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		err := cmd.Run()
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+		if code, ok := errors.AsType[*exec.ExitError](err); !ok || code.ExitCode() != exitUsage || said == "" {
+			return fmt.Errorf("let %s read %s: %w %s", p.play, chosen.table, err, said)
+		}
+		said = strings.TrimPrefix(said, "heddle-play: ")
+		if what, ok := strings.CutPrefix(said, "read kernel table "+chosen.table+": "); ok {
+			return usagef("--%s %s: %s", chosen.flag, chosen.table, what)
+		}
+		return usagef("%s", said)
+	}
+	return nil
 }
 
 func selfFolder() (string, error) {

@@ -219,6 +219,30 @@ func TestDemoSaysWhichPartFailed(t *testing.T) {
 	}
 }
 
+func TestDemoReadsWhatWasChosenFirst(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.csv")
+	if err := os.WriteFile(bad, []byte("Name,Profile,SM_usage,Duration\nconv,7,1,5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--hp", bad}, "heddle demo: --hp " + bad + ": line 2: Profile 7 is not from -1 to 1\n"},
+		{[]string{"--lp", bad}, "heddle demo: --lp " + bad + ": line 2: Profile 7 is not from -1 to 1\n"},
+		{[]string{"--arrivals", "poisson:often"}, "heddle demo: arrivals poisson:often: the rate must be requests per second, above 0\n"},
+	} {
+		d := startDemo(t, tt.args...)
+		_ = d.cmd.Wait()
+		if code := d.cmd.ProcessState.ExitCode(); code != 2 || d.stderr.String() != tt.want || d.stdout.Len() != 0 {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q; want %q", tt.args, code, d.stdout.String(), d.stderr.String(), tt.want)
+		}
+		if left, err := os.ReadDir(d.temp); err != nil || len(left) != 0 {
+			t.Errorf("%v: left behind %v, %v", tt.args, left, err)
+		}
+	}
+}
+
 func TestDemoThatIsKilledTakesItsChildrenAlong(t *testing.T) {
 	d := startDemo(t, "--duration", "1s")
 	d.awaitProcesses(t, 3)
