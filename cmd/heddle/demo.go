@@ -102,8 +102,8 @@ func (o *demoOptions) check() error {
 	return nil
 }
 
-// errDemoInterrupted ends a demo that somebody has seen enough of.
-var errDemoInterrupted = errors.New("interrupted")
+// errInterrupted ends a demo or a simulation that somebody has seen enough of.
+var errInterrupted = errors.New("interrupted")
 
 // demo runs the whole of it and says in the exit code whether the promise held.
 func (a *app) demo(ctx context.Context, o *demoOptions) error {
@@ -136,7 +136,7 @@ func (a *app) demo(ctx context.Context, o *demoOptions) error {
 
 	result, err := a.demoInFolder(ctx, o, parts)
 	if ctx.Err() != nil {
-		return errDemoInterrupted
+		return errInterrupted
 	}
 	if err != nil {
 		return err

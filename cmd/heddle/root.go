@@ -53,6 +53,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newStatusCmd(a),
 		newDoctorCmd(a),
 		newDemoCmd(a),
+		newSimCmd(a),
 		newConfigCmd(a),
 		newVersionCmd(a),
 		newDocsCmd(),

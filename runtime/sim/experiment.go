@@ -19,7 +19,7 @@ type Experiment struct {
 	Policies []string
 	Settings sched.Settings
 	Seeds    []uint64
-	Oracle   bool // ask the all-knowing serial filler, and what no reactive policy can beat
+	Oracle   bool // ask the all-knowing serial filler and the reactive yardstick, too
 	// Progress is told after every run, from one goroutine at a time; nil = nobody is.
 	Progress func(done, total int)
 }
@@ -118,6 +118,7 @@ func (e *Experiment) Run(ctx context.Context) (*Report, error) {
 			job(func() (err error) {
 				free := s
 				free.Costs = s.Costs.Free()
+				free.Clients = oneBelow(s.Clients, urgent)
 				reactive[i], err = measure(free, Reactive{}, urgent)
 				return err
 			})
@@ -150,6 +151,16 @@ func (e *Experiment) Run(ctx context.Context) (*Report, error) {
 		report.Rows = append(report.Rows, row(name, runs[j], alone, oracle))
 	}
 	return report, nil
+}
+
+// oneBelow returns the clients of the most urgent class and the first of the others.
+func oneBelow(clients []Client, urgent int) []Client {
+	taken := false
+	return slices.DeleteFunc(slices.Clone(clients), func(c Client) bool {
+		extra := c.Class != urgent && taken
+		taken = taken || c.Class != urgent
+		return extra
+	})
 }
 
 func measure(s Scenario, policy sched.Policy, urgent int) (sample, error) {

@@ -6,11 +6,11 @@ import (
 	"github.com/heddle-project/heddle/runtime/sched"
 )
 
-// Reactive is what no policy that learns of a request only when it comes can beat without leaving
-// the device idle: the lower classes run one kernel at a time whenever the upper ones are idle, on
-// streams of the least priority, and neither the gate nor a wake-up takes any time. Run it with
-// costs of [Costs.Free]. What a request then waits for is the kernel that was on the device when
-// it came.
+// Reactive is a yardstick for policies that learn of a request only when it comes: the lower class
+// runs one kernel at a time whenever the upper one is idle, on streams of the least priority, and
+// neither the gate nor a wake-up takes any time. What a request waits for then is the kernel that
+// was on the device when it came; who makes it wait for less leaves the device idle. An experiment
+// runs it with the costs of [Costs.Free] and with one client of the lower class.
 type Reactive struct{}
 
 var _ sched.Policy = Reactive{}

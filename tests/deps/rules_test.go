@@ -38,7 +38,10 @@ var mayImport = map[string][]string{
 	},
 	// Tier 5: mains.
 	"cmd/heddled": {"runtime/daemon", "runtime/config", "runtime/errdefs"},
-	"cmd/heddle":  {"runtime/api", "runtime/api/heddle/v1", "runtime/config", "runtime/errdefs"},
+	"cmd/heddle": {
+		"runtime/api", "runtime/api/heddle/v1", "runtime/config", "runtime/errdefs",
+		"runtime/sched", "runtime/sim", "runtime/sim/device", // heddle sim asks no daemon
+	},
 	"cmd/genabi":  {},
 	"cmd/gensyms": {},
 }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/sim"
+)
+
+// workloadSpec is FILE[@KIND[:VALUE]][*COUNT], taken apart.
+type workloadSpec struct {
+	file        string
+	kind, value string // of its arrivals, empty = a training job
+	count       int
+}
+
+func parseWorkload(text string) (workloadSpec, error) {
+	s := workloadSpec{file: text, count: 1}
+	if i := strings.LastIndexByte(text, '*'); i >= 0 {
+		n, err := strconv.Atoi(text[i+1:])
+		if err != nil || n < 1 || n > simMaxClients {
+			return s, fmt.Errorf("%s is not a number of copies from 1 to %d", text[i:], simMaxClients)
+		}
+		s.file, s.count = text[:i], n
+	}
+	if i := strings.LastIndexByte(s.file, '@'); i >= 0 {
+		s.kind, s.value, _ = strings.Cut(s.file[i+1:], ":")
+		s.file = s.file[:i]
+		switch s.kind {
+		case "poisson", "load", "closed", "every", "trace":
+		default:
+			return s, fmt.Errorf("%s is not poisson, load, closed, every or trace", strconv.Quote(s.kind))
+		}
+	}
+	if s.file == "" {
+		return s, errors.New("no file is named")
+	}
+	return s, nil
+}
+
+// readWorkload makes the clients that a specification describes.
+func readWorkload(text string, class int) ([]sim.Client, error) {
+	s, err := parseWorkload(text)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(s.file)
+	if err != nil {
+		return nil, errors.New(plainErrno(err))
+	}
+	defer f.Close()
+	kernels, err := sim.ReadTable(s.file, f)
+	if err != nil {
+		return nil, err
+	}
+	c := sim.Client{
+		Name: shortName(s.file), Class: class, Weight: 100,
+		Workload: sim.Workload{Name: shortName(s.file), Kernels: kernels},
+	}
+	if c.Arrivals, err = s.arrivals(&c.Workload); err != nil {
+		return nil, err
+	}
+	clients := make([]sim.Client, s.count)
+	for i := range clients {
+		clients[i] = c
+	}
+	return clients, nil
+}
+
+// Bounds of arrivals: above them the queue only grows, or nothing ever comes.
+const (
+	rateMax = 1e6 // per second
+	loadMax = 10
+)
+
+func (s *workloadSpec) arrivals(w *sim.Workload) (func(uint64) sim.Arrivals, error) {
+	number := func(what string, limit float64) (float64, error) {
+		f, err := strconv.ParseFloat(s.value, 64)
+		if err != nil || !(f > 0 && f <= limit) {
+			return 0, fmt.Errorf("%s %q: want a number above 0, up to %g", what, s.value, limit)
+		}
+		return f, nil
+	}
+	period := func() (time.Duration, error) {
+		d, err := time.ParseDuration(s.value)
+		if err != nil || d <= 0 || d > simMaxDuration {
+			return 0, fmt.Errorf(`%q: want a duration above 0, such as "20ms"`, s.value)
+		}
+		return d, nil
+	}
+	switch s.kind {
+	case "":
+		return nil, nil
+	case "poisson":
+		rate, err := number("rate", rateMax)
+		return sim.Poisson(rate), err
+	case "load":
+		load, err := number("load", loadMax)
+		if err == nil && w.Time() == 0 {
+			err = errors.New("kernels that take no time have no load")
+		}
+		return sim.Poisson(load / w.Time().Seconds()), err
+	case "closed":
+		if s.value == "" {
+			return sim.Closed(0), nil
+		}
+		think, err := period()
+		return sim.Closed(think), err
+	case "every":
+		d, err := period()
+		return sim.Gaps([]time.Duration{d}), err
+	default: // trace
+		f, err := os.Open(s.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s", s.value, plainErrno(err))
+		}
+		defer f.Close()
+		gaps, err := sim.ReadGaps(s.value, f)
+		if err != nil {
+			return nil, err
+		}
+		return sim.Gaps(gaps), nil
+	}
+}
+
+// parseSLO reads "2%" as 1.02, and "0%" as none.
+func parseSLO(text string) (float64, error) {
+	digits, ok := strings.CutSuffix(text, "%")
+	f, err := strconv.ParseFloat(digits, 64)
+	if !ok || err != nil || !(f >= 0 && f <= 1000) {
+		return 0, errors.New(`want a percentage from 0% to 1000%, such as "2%"`)
+	}
+	if f == 0 {
+		return 0, nil
+	}
+	return 1 + f/100, nil
+}

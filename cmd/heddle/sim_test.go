@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-project/heddle/runtime/sim"
+)
+
+// simFiles writes a service of 20 x 50 us and a training job of 100 x 200 us.
+func simFiles(t *testing.T) (service, training string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name string, n int, ns string) string {
+		path := filepath.Join(dir, name)
+		text := "Name,Profile,SM_usage,Duration\n" + strings.Repeat("kernel,1,132,"+ns+"\n", n)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return write("service.csv", 20, "50000"), write("training.csv", 100, "200000")
+}
+
+func runSim(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	a := newApp(strings.NewReader(""), &out, &errs, os.Environ())
+	code = a.execute(t.Context(), append([]string{"sim"}, args...))
+	return code, out.String(), errs.String()
+}
+
+func TestSimComparesPolicies(t *testing.T) {
+	service, training := simFiles(t)
+	plot := filepath.Join(t.TempDir(), "out.svg")
+	args := []string{"--hp", service + "@load:0.3", "--lp", training + "*2", "--policy", "heddle,none", "--duration", "2s", "--seeds", "2", "--oracle", "--plot", plot}
+	code, stdout, stderr := runSim(t, args...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	for i, want := range []string{"POLICY", "alone", "heddle", "none", "reactive", "oracle"} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("line %d does not begin with %s:\n%s", i, want, stdout)
+		}
+	}
+	picture, err := os.ReadFile(plot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(bytes.NewReader(picture))
+	for err == nil {
+		_, err = decoder.Token()
+	}
+	if !errors.Is(err, io.EOF) || !bytes.Contains(picture, []byte(">heddle</text>")) || !bytes.Contains(picture, []byte(">none</text>")) {
+		t.Errorf("the plot: %v\n%s", err, picture)
+	}
+
+	_, again, _ := runSim(t, args...)
+	if again != stdout {
+		t.Errorf("a second run of the same seeds says something else:\n%s\n%s", stdout, again)
+	}
+	code, stdout, _ = runSim(t, append(args, "--json")...)
+	var report struct {
+		GPU    string    `json:"gpu"`
+		Shared bool      `json:"shared"`
+		Alone  sim.Row   `json:"alone"`
+		Oracle float64   `json:"oracle_share"`
+		Rows   []sim.Row `json:"policies"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v: %s", code, err, stdout)
+	}
+	if report.GPU != "H100" || !report.Shared || len(report.Rows) != 2 || math.Abs(report.Oracle-0.7) > 0.1 ||
+		report.Rows[0].P99.OfAlone >= report.Rows[1].P99.OfAlone {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestSimTakesEveryKindOfArrivals(t *testing.T) {
+	service, training := simFiles(t)
+	gaps := filepath.Join(t.TempDir(), "gaps.json")
+	if err := os.WriteFile(gaps, []byte("[0.01, 0.03]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"@poisson:100", "@load:0.1", "@closed", "@closed:5ms", "@every:20ms", "@trace:" + gaps, ""} {
+		code, stdout, stderr := runSim(t, "--hp", service+kind, "--lp", training, "--policy", "heddle", "--duration", "200ms", "--seeds", "1", "--time-sliced", "--slo", "0%")
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "heddle") {
+			t.Errorf("%s: exit code %d, stderr %q\n%s", kind, code, stderr, stdout)
+		}
+	}
+}
+
+func TestSimLists(t *testing.T) {
+	if code, stdout, _ := runSim(t, "--list"); code != 0 || !strings.Contains(stdout, "H100") || !strings.Contains(stdout, "timeslice") {
+		t.Errorf("exit code %d: %s", code, stdout)
+	}
+}
+
+func TestSimRefusesWrongUse(t *testing.T) {
+	service, _ := simFiles(t)
+	bad := filepath.Join(t.TempDir(), "bad")
+	if err := os.WriteFile(bad, []byte("[1, 2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "give at least one --hp workload"},
+		{[]string{"--hp", "/nonexistent.csv"}, "--hp /nonexistent.csv: no such file or directory"},
+		{[]string{"--hp", bad}, "no column Name"},
+		{[]string{"--hp", service + "@often"}, `"often" is not poisson, load, closed, every or trace`},
+		{[]string{"--hp", service + "@poisson:0"}, `rate "0": want a number above 0`},
+		{[]string{"--hp", service + "@load:NaN"}, `load "NaN": want a number above 0`},
+		{[]string{"--hp", service + "@every:20"}, `"20": want a duration above 0`},
+		{[]string{"--hp", service + "@closed:-1s"}, `"-1s": want a duration above 0`},
+		{[]string{"--hp", service + "@trace:" + bad}, "not a whole JSON array"},
+		{[]string{"--hp", service + "@trace:/nonexistent"}, "/nonexistent: no such file or directory"},
+		{[]string{"--hp", service + "*0"}, "*0 is not a number of copies from 1 to 64"},
+		{[]string{"--hp", "@closed"}, "no file is named"},
+		{[]string{"--hp", service + "*40", "--lp", service + "*40"}, "80 programs: want at most 64"},
+		{[]string{"--hp", service, "--gpu", "H99"}, "--gpu H99: there are "},
+		{[]string{"--hp", service, "--policy", "best"}, `no policy is named "best"`},
+		{[]string{"--hp", service, "--duration", "0s"}, "--duration 0s: want more than 0"},
+		{[]string{"--hp", service, "--seeds", "0"}, "--seeds 0: want 1 to 1000"},
+		{[]string{"--hp", service, "--noise", "2"}, "--noise 2: want 0 to 1"},
+		{[]string{"--hp", service, "--slo", "2"}, "--slo 2: want a percentage"},
+		{[]string{"extra"}, "extra"},
+	} {
+		code, stdout, stderr := runSim(t, tt.args...)
+		if code != exitUsage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q; want %q", tt.args, code, stdout, stderr, tt.want)
+		}
+	}
+}
+
+func FuzzParseWorkload(f *testing.F) {
+	for _, text := range []string{"a.csv", "a.csv@poisson:40", "a@b.csv@trace:x@y.json*4", "*", "@", "a*b*2"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := parseWorkload(text)
+		if err == nil && (s.file == "" || s.count < 1 || s.count > simMaxClients || !strings.HasPrefix(text, s.file)) {
+			t.Errorf("%q is %+v", text, s)
+		}
+	})
+}
