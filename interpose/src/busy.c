@@ -6,6 +6,7 @@
 #include "arena.h"
 #include "client.h"
 #include "clock.h"
+#include "gap.h"
 
 /* Taken when a stream turns busy or idle, not per launch. Guards the count and the span. */
 static pthread_mutex_t locks[HEDDLE_DEVICES_MAX];
@@ -22,7 +23,10 @@ void heddle_busy_begin(uint32_t device) {
     pthread_mutex_lock(&locks[device]);
     counts[device]++;
     if (counts[device] == 1) {
-        heddle_store_relaxed64(&self->busy_since_ns, heddle_clock_now());
+        const uint64_t now = heddle_clock_now();
+
+        heddle_store_relaxed64(&self->busy_since_ns, now);
+        heddle_gap_end(device, now);
     }
     if (counts[device] > 0) {
         (void)heddle_swap_seq_cst32(&self->busy_streams, (uint32_t)counts[device]);
@@ -35,7 +39,8 @@ void heddle_busy_begin(uint32_t device) {
  * the doorbell to change. Here the order is the reverse: idle, doorbell, sleepers. One of the two
  * sees the other.
  */
-static void turn_idle(struct heddle_client_device *self) {
+static void turn_idle(uint32_t device, const struct heddle_gap *gap) {
+    struct heddle_client_device *self = &heddle_client()->devices[device];
     const uint64_t now = heddle_clock_now();
     const uint64_t since = heddle_load_relaxed64(&self->busy_since_ns);
 
@@ -44,19 +49,21 @@ static void turn_idle(struct heddle_client_device *self) {
     }
     heddle_store_relaxed64(&self->busy_since_ns, 0);
     heddle_store_relaxed64(&self->idle_since_ns, now);
+    heddle_gap_begin(device, gap, now);
     (void)heddle_swap_seq_cst32(&self->busy_streams, 0);
     heddle_add_seq_cst32(&self->doorbell, 1);
 }
 
-void heddle_busy_end(uint32_t device) {
+void heddle_busy_end(uint32_t device, const struct heddle_stream *stream) {
     struct heddle_client_device *self = &heddle_client()->devices[device];
+    const struct heddle_gap gap = heddle_gap_after(stream); /* may ask the driver: not locked */
     bool idle = false;
 
     pthread_mutex_lock(&locks[device]);
     counts[device]--;
     idle = counts[device] == 0;
     if (idle) {
-        turn_idle(self);
+        turn_idle(device, &gap);
     } else if (counts[device] > 0) {
         (void)heddle_swap_seq_cst32(&self->busy_streams, (uint32_t)counts[device]);
     }
@@ -71,4 +78,5 @@ void heddle_busy_reset(void) {
         pthread_mutex_init(&locks[i], NULL);
         counts[i] = 0;
     }
+    heddle_gap_reset();
 }

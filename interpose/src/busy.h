@@ -4,8 +4,12 @@
 
 #include <stdint.h>
 
+struct heddle_stream;
+
 void heddle_busy_begin(uint32_t device);
-void heddle_busy_end(uint32_t device);
+
+/* The stream tells what came last, and so what may come next; NULL tells nothing. */
+void heddle_busy_end(uint32_t device, const struct heddle_stream *stream);
 void heddle_busy_reset(void);
 
 #endif /* HEDDLE_BUSY_H */

@@ -33,9 +33,13 @@ enum heddle_driver_misc {
     HEDDLE_EVENT_DISABLE_TIMING = 2,
     HEDDLE_CAPTURE_NONE = 0,
     HEDDLE_CAPTURE_MODE_RELAXED = 2,
+    HEDDLE_GRAPH_NODE_KERNEL = 0,
     HEDDLE_GRAPH_NODE_MEM_ALLOC = 10,
     HEDDLE_GRAPH_MEM_RESERVED = 2, /* CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT */
     HEDDLE_LOCATION_DEVICE = 1,
+    HEDDLE_FUNCTION_MAX_THREADS = 0,
+    HEDDLE_FUNCTION_SHARED = 1,
+    HEDDLE_FUNCTION_REGISTERS = 4,
 };
 
 struct heddle_uuid {
@@ -60,6 +64,18 @@ struct heddle_launch_params {
     unsigned shared_bytes;
     void *stream;
     void **params;
+};
+
+/* CUDA_KERNEL_NODE_PARAMS since CUDA 12 */
+struct heddle_kernel_node {
+    void *function;
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+    void **params;
+    void **extra;
+    void *kernel;
+    void *context;
 };
 
 /* CUDA_ARRAY_DESCRIPTOR before and since CUDA 3.2 */

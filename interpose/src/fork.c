@@ -10,7 +10,9 @@
 #include "connect.h"
 #include "device.h"
 #include "event.h"
+#include "kernel.h"
 #include "ledger.h"
+#include "measure.h"
 #include "peer.h"
 #include "stream.h"
 #include "thread.h"
@@ -28,6 +30,8 @@ static void in_child(void) {
     heddle_stream_reset();
     heddle_event_reset();
     heddle_window_reset();
+    heddle_kernel_reset();
+    heddle_measure_reset();
     heddle_capture_reset();
     heddle_ledger_reset();
     heddle_device_reset();

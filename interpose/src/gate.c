@@ -9,6 +9,7 @@
 #include "connect.h"
 #include "futex.h"
 #include "heddle/gate.h"
+#include "heddle/profile.h"
 #include "log.h"
 #include "peer.h"
 #include "token.h"
@@ -50,6 +51,7 @@ struct view {
     bool wants;     /* others know that this launch waits for them */
     bool patient;   /* has left better launches of its class the time to take the token */
     uint64_t token;
+    uint64_t key; /* of the kernel, 0 = not known */
     uint32_t slots[HEDDLE_PEERS_MAX];
     struct heddle_gate_peer peers[HEDDLE_PEERS_MAX];
 };
@@ -91,12 +93,32 @@ static void read_peers(uint32_t device, struct view *view) {
     }
 }
 
+/* What is known of the kernel, else what the daemon says of kernels without a profile. */
+static uint64_t estimate_of(uint32_t device, uint64_t key, uint32_t *beside) {
+    struct heddle_profile_entry entry;
+
+    *beside = 0;
+    if (key != 0 && heddle_profile_find(heddle_verdict()->profile, key, &entry)) {
+        *beside = (entry.flags & HEDDLE_PROFILE_CORUN) != 0;
+        if (entry.estimate_ns != 0) {
+            return entry.estimate_ns;
+        }
+    }
+    return heddle_load_relaxed64(&verdict_of(device)->estimate_ns);
+}
+
+uint64_t heddle_gate_estimate(uint32_t device, uint64_t key) {
+    uint32_t beside = 0;
+
+    return estimate_of(device, key, &beside);
+}
+
 static void decide(uint32_t device, struct view *view) {
     const struct heddle_verdict_device *verdict = verdict_of(device);
     struct heddle_gate_input *input = &view->input;
 
     input->gate = heddle_gate_word(device);
-    input->estimate_ns = heddle_load_relaxed64(&verdict->estimate_ns);
+    input->estimate_ns = estimate_of(device, view->key, &input->beside);
     input->window_ns = heddle_load_relaxed64(&verdict->window_ns);
     input->quiet_ns = heddle_load_relaxed64(&verdict->quiet_ns);
     input->max_hold_ns = heddle_load_relaxed64(&verdict->max_hold_ns);
@@ -104,7 +126,6 @@ static void decide(uint32_t device, struct view *view) {
     input->min_gap_ns = heddle_load_relaxed64(&verdict->min_gap_ns);
     input->max_block_ns = heddle_load_relaxed64(&verdict->max_block_ns);
     input->margin_ppm = heddle_load_relaxed32(&verdict->margin_ppm);
-    input->beside = 0;
     input->has_token = view->token != 0;
     input->outstanding_ns =
         (input->gate & HEDDLE_GATE_WINDOW) != 0 ? heddle_window_outstanding(device) : 0;
@@ -316,7 +337,7 @@ static void book(uint32_t device, const struct view *view, struct wait *wait) {
     }
 }
 
-uint64_t heddle_gate_pass(uint32_t device) {
+uint64_t heddle_gate_pass(uint32_t device, uint64_t key) {
     struct view view;
     struct wait wait = {.what = NOTHING};
 
@@ -325,6 +346,7 @@ uint64_t heddle_gate_pass(uint32_t device) {
     view.wants = false;
     view.patient = false;
     view.token = 0;
+    view.key = key;
     look(device, &view);
     if (is_open(&view)) {
         return view.token;

@@ -11,7 +11,10 @@ uint32_t heddle_gate_word(uint32_t device);
  * Returns when the launch may go on. Not for a client that nothing bounds. The result is the gap token
  * that the launch holds and has to give back, 0 = none.
  */
-uint64_t heddle_gate_pass(uint32_t device);
+uint64_t heddle_gate_pass(uint32_t device, uint64_t key);
+
+/* Predicted device time of a kernel. */
+uint64_t heddle_gate_estimate(uint32_t device, uint64_t key);
 
 /* How often a waiter of this process paused because doorbells rang in vain. */
 uint64_t heddle_gate_pauses(void);

@@ -2,14 +2,18 @@
 #include <stddef.h>
 
 #include "capture.h"
+#include "client.h"
 #include "device.h"
 #include "driver.h"
+#include "kernel.h"
 #include "ledger.h"
+#include "measure.h"
 #include "resolve.h"
 #include "stream.h"
 #include "symbols.h"
 #include "window.h"
 
+typedef heddle_result (*get_range)(int *, int *);
 typedef heddle_result (*get_state)(heddle_device, unsigned *, int *);
 
 static heddle_result opened(heddle_device device, heddle_result result) {
@@ -23,6 +27,9 @@ static heddle_result opened(heddle_device device, heddle_result result) {
 static void forget_context(const void *context) {
     if (context != NULL) {
         heddle_window_forget_context(context);
+        heddle_measure_forget_context(context);
+        heddle_stream_forget_launches();
+        heddle_kernel_forget(NULL);
         heddle_stream_forget_context(context);
         heddle_ledger_forget_context(context);
     }
@@ -127,6 +134,42 @@ HEDDLE_HOOK_POP(cuCtxPopCurrent_v2)
 
 HEDDLE_HOOK(cuCtxAttach, (void **context, unsigned flags)) {
     return changed(HEDDLE_REAL(cuCtxAttach)(context, flags));
+}
+
+/* The priority that the verdict asks for, else the program's own. */
+static bool priority_of_verdict(int *priority) {
+    const int32_t device = heddle_device_current();
+    int least = 0;
+    int greatest = 0;
+    int32_t asked = 0;
+
+    if (device == HEDDLE_DEVICE_NONE) {
+        return false;
+    }
+    asked = (int32_t)heddle_load_relaxed32(
+        (const uint32_t *)&heddle_verdict()->devices[device].stream_priority);
+    if (asked == 0 || !heddle_resolve_has(HEDDLE_SYM_cuCtxGetStreamPriorityRange) ||
+        HEDDLE_DRIVER(get_range, cuCtxGetStreamPriorityRange)(&least, &greatest) !=
+            HEDDLE_CUDA_SUCCESS) {
+        return false;
+    }
+    *priority = asked > 0 ? greatest : least;
+    return true;
+}
+
+HEDDLE_HOOK(cuStreamCreateWithPriority, (void **stream, unsigned flags, int priority)) {
+    (void)priority_of_verdict(&priority);
+    return HEDDLE_REAL(cuStreamCreateWithPriority)(stream, flags, priority);
+}
+
+HEDDLE_HOOK(cuStreamCreate, (void **stream, unsigned flags)) {
+    int priority = 0;
+
+    if (heddle_resolve_has(HEDDLE_SYM_cuStreamCreateWithPriority) &&
+        priority_of_verdict(&priority)) {
+        return HEDDLE_REAL(cuStreamCreateWithPriority)(stream, flags, priority);
+    }
+    return HEDDLE_REAL(cuStreamCreate)(stream, flags);
 }
 
 /* Before the driver is called: afterwards another thread may get the same handle anew. */

@@ -10,8 +10,9 @@
     HEDDLE_HOOK(name, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,   \
                        unsigned bz, unsigned shared, void *stream, void **params, void **extra)) { \
         struct heddle_launch launch;                                                               \
+        const struct heddle_shape shape = heddle_shape_of(f, gx, gy, gz, bx, by, bz, shared);      \
         heddle_result result = 0;                                                                  \
-        heddle_launch_enter(&launch, stream, per_thread, false);                                   \
+        heddle_launch_enter(&launch, &shape, stream, per_thread);                                  \
         result = HEDDLE_REAL(name)(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);      \
         heddle_launch_leave(&launch, result);                                                      \
         return result;                                                                             \
@@ -24,8 +25,9 @@ HEDDLE_HOOK_KERNEL(cuLaunchKernel_ptsz, true)
     HEDDLE_HOOK(name, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,   \
                        unsigned bz, unsigned shared, void *stream, void **params)) {               \
         struct heddle_launch launch;                                                               \
+        const struct heddle_shape shape = heddle_shape_of(f, gx, gy, gz, bx, by, bz, shared);      \
         heddle_result result = 0;                                                                  \
-        heddle_launch_enter(&launch, stream, per_thread, false);                                   \
+        heddle_launch_enter(&launch, &shape, stream, per_thread);                                  \
         result = HEDDLE_REAL(name)(f, gx, gy, gz, bx, by, bz, shared, stream, params);             \
         heddle_launch_leave(&launch, result);                                                      \
         return result;                                                                             \
@@ -38,12 +40,21 @@ static void *stream_of(const struct heddle_launch_config *config) {
     return config != NULL ? config->stream : NULL;
 }
 
+static struct heddle_shape shape_of(const struct heddle_launch_config *config, const void *f) {
+    if (config == NULL) {
+        return (struct heddle_shape){0};
+    }
+    return heddle_shape_of(f, config->grid[0], config->grid[1], config->grid[2], config->block[0],
+                           config->block[1], config->block[2], config->shared_bytes);
+}
+
 #define HEDDLE_HOOK_KERNEL_EX(name, per_thread)                                                    \
     HEDDLE_HOOK(                                                                                   \
         name, (const struct heddle_launch_config *config, void *f, void **params, void **extra)) { \
         struct heddle_launch launch;                                                               \
+        const struct heddle_shape shape = shape_of(config, f);                                     \
         heddle_result result = 0;                                                                  \
-        heddle_launch_enter(&launch, stream_of(config), per_thread, false);                        \
+        heddle_launch_enter(&launch, &shape, stream_of(config), per_thread);                       \
         result = HEDDLE_REAL(name)(config, f, params, extra);                                      \
         heddle_launch_leave(&launch, result);                                                      \
         return result;                                                                             \
@@ -56,8 +67,10 @@ HEDDLE_HOOK_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
 #define HEDDLE_HOOK_GRAPH(name, per_thread)                                                        \
     HEDDLE_HOOK(name, (void *graph, void *stream)) {                                               \
         struct heddle_launch launch;                                                               \
+        const struct heddle_shape shape = {.function = (uint64_t)(uintptr_t)graph,                 \
+                                           .shared = HEDDLE_SHAPE_GRAPH};                          \
         heddle_result result = 0;                                                                  \
-        heddle_launch_enter(&launch, stream, per_thread, true);                                    \
+        heddle_launch_enter(&launch, &shape, stream, per_thread);                                  \
         result = HEDDLE_REAL(name)(graph, stream);                                                 \
         heddle_launch_leave(&launch, result);                                                      \
         return result;                                                                             \
@@ -70,9 +83,11 @@ HEDDLE_HOOK_GRAPH(cuGraphLaunch_ptsz, true)
 HEDDLE_HOOK(cuLaunchCooperativeKernelMultiDevice,
             (struct heddle_launch_params * list, unsigned devices, unsigned flags)) {
     struct heddle_launch launch;
+    const struct heddle_shape unknown = {0};
     heddle_result result = 0;
 
-    heddle_launch_enter(&launch, list != NULL && devices > 0 ? list[0].stream : NULL, false, false);
+    heddle_launch_enter(&launch, &unknown, list != NULL && devices > 0 ? list[0].stream : NULL,
+                        false);
     result = HEDDLE_REAL(cuLaunchCooperativeKernelMultiDevice)(list, devices, flags);
     heddle_launch_leave(&launch, result);
     return result;
@@ -81,9 +96,10 @@ HEDDLE_HOOK(cuLaunchCooperativeKernelMultiDevice,
 /* The launches of before CUDA 4, with their arguments set one by one in advance. */
 HEDDLE_HOOK(cuLaunch, (void *f)) {
     struct heddle_launch launch;
+    const struct heddle_shape unknown = {0};
     heddle_result result = 0;
 
-    heddle_launch_enter(&launch, NULL, false, false);
+    heddle_launch_enter(&launch, &unknown, NULL, false);
     result = HEDDLE_REAL(cuLaunch)(f);
     heddle_launch_leave(&launch, result);
     return result;
@@ -91,9 +107,10 @@ HEDDLE_HOOK(cuLaunch, (void *f)) {
 
 HEDDLE_HOOK(cuLaunchGrid, (void *f, int width, int height)) {
     struct heddle_launch launch;
+    const struct heddle_shape unknown = {0};
     heddle_result result = 0;
 
-    heddle_launch_enter(&launch, NULL, false, false);
+    heddle_launch_enter(&launch, &unknown, NULL, false);
     result = HEDDLE_REAL(cuLaunchGrid)(f, width, height);
     heddle_launch_leave(&launch, result);
     return result;
@@ -101,9 +118,10 @@ HEDDLE_HOOK(cuLaunchGrid, (void *f, int width, int height)) {
 
 HEDDLE_HOOK(cuLaunchGridAsync, (void *f, int width, int height, void *stream)) {
     struct heddle_launch launch;
+    const struct heddle_shape unknown = {0};
     heddle_result result = 0;
 
-    heddle_launch_enter(&launch, stream, false, false);
+    heddle_launch_enter(&launch, &unknown, stream, false);
     result = HEDDLE_REAL(cuLaunchGridAsync)(f, width, height, stream);
     heddle_launch_leave(&launch, result);
     return result;

@@ -6,6 +6,7 @@
 #include "driver.h"
 #include "gate.h"
 #include "graph_memory.h"
+#include "measure.h"
 #include "stream.h"
 #include "thread.h"
 #include "token.h"
@@ -23,9 +24,32 @@ static bool nested(void) {
     return heddle_thread.depth++ > 0;
 }
 
-void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_thread, bool graph) {
-    *launch = (struct heddle_launch){
-        .handle = stream, .per_thread = per_thread, .graph = graph, .device = HEDDLE_DEVICE_NONE};
+/* What takes a launch further than telling its peers; and of that, what holds or bounds it. */
+static const uint32_t further = ~(uint32_t)HEDDLE_GATE_PUBLISH;
+static const uint32_t holding = ~(uint32_t)(HEDDLE_GATE_PUBLISH | HEDDLE_GATE_MEASURE);
+
+/* Apart, as after: a launch that only tells its peers fills in no more than it has to. */
+static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
+                                                const struct heddle_shape *shape, void *stream,
+                                                bool per_thread) {
+    launch->handle = stream;
+    launch->per_thread = per_thread;
+    launch->pair = 0;
+    launch->token = 0;
+    launch->key = 0;
+    if ((launch->gate & holding) != 0) {
+        launch->key = heddle_kernel_key(shape);
+        launch->token = heddle_gate_pass((uint32_t)launch->device, launch->key);
+    }
+}
+
+void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape *shape,
+                         void *stream, bool per_thread) {
+    const bool graph = (shape->shared & HEDDLE_SHAPE_GRAPH) != 0;
+
+    launch->stream = NULL;
+    launch->gate = 0;
+    launch->graph = graph;
     if (nested()) {
         heddle_thread_uncount();
         return;
@@ -51,12 +75,16 @@ void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_th
     if (heddle_capture_open()) {
         launch->gate &= HEDDLE_GATE_PUBLISH; /* a process that captures is not held */
     }
-    if ((launch->gate & ~(uint32_t)HEDDLE_GATE_PUBLISH) != 0) {
-        launch->token = heddle_gate_pass((uint32_t)launch->device);
+    if ((launch->gate & further) != 0) {
+        take_turn(launch, shape, stream, per_thread);
     }
     launch->stream = heddle_stream_obtain(stream, per_thread, (uint32_t)launch->device);
     if (launch->stream != NULL) {
+        heddle_stream_remember(launch->stream, shape);
         heddle_stream_dirty(launch->stream);
+        if ((launch->gate & HEDDLE_GATE_MEASURE) != 0 && heddle_measure_due()) {
+            heddle_measure_begin(launch, shape);
+        }
     }
 }
 
@@ -68,17 +96,17 @@ static __attribute__((noinline)) void after(const struct heddle_launch *launch, 
     const bool marked = launch->stream != NULL && (launch->gate & HEDDLE_GATE_WINDOW) != 0 &&
                         result == HEDDLE_CUDA_SUCCESS;
 
-    if (launch->token != 0 && !marked) {
+    if ((launch->gate & further) != 0 && launch->pair != 0) {
+        heddle_measure_end(launch, result);
+    }
+    if ((launch->gate & further) != 0 && launch->token != 0 && !marked) {
         heddle_token_release((uint32_t)launch->device, launch->token);
     }
     if (launch->graph && launch->stream != NULL) {
         heddle_graph_memory_refresh();
     }
     if (marked) {
-        const struct heddle_verdict_device *verdict = &heddle_verdict()->devices[launch->device];
-
-        heddle_window_add((uint32_t)launch->device, launch->handle, launch->per_thread,
-                          heddle_load_relaxed64(&verdict->estimate_ns), launch->token);
+        heddle_window_add(launch, heddle_gate_estimate((uint32_t)launch->device, launch->key));
     }
 }
 
@@ -87,7 +115,7 @@ void heddle_launch_leave(struct heddle_launch *launch, int result) {
     if (launch->stream != NULL) {
         heddle_stream_dirty(launch->stream);
     }
-    if (launch->graph || launch->token != 0 || (launch->gate & HEDDLE_GATE_WINDOW) != 0) {
+    if (launch->graph || (launch->gate & further) != 0) {
         after(launch, result);
     }
 }

@@ -5,20 +5,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel.h"
+
 struct heddle_stream;
 
 struct heddle_launch {
-    void *handle;
     struct heddle_stream *stream; /* NULL: nothing to tell anybody */
     int32_t device;
-    bool per_thread;
-    bool graph;
     uint32_t gate;
+    bool graph;
+
+    /* Only where the gate word has more than HEDDLE_GATE_PUBLISH. */
+    bool per_thread;
+    uint32_t pair; /* number + 1 of the events that measure it, 0 = none do */
+    void *handle;
     uint64_t token; /* of the gap that it fills, 0 = none */
+    uint64_t key;   /* of the kernel, found out only for launches that wait for their turn */
 };
 
 /* Waits for this launch's turn. Every enter has its leave on the same thread. */
-void heddle_launch_enter(struct heddle_launch *launch, void *stream, bool per_thread, bool graph);
+void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape *shape,
+                         void *stream, bool per_thread);
 void heddle_launch_leave(struct heddle_launch *launch, int result);
 
 #endif /* HEDDLE_LAUNCH_H */

@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "driver.h"
+#include "measure.h"
 #include "stream.h"
 
 /* A stream that never launched in the slow path has nothing to settle, and costs nothing. */
@@ -61,6 +62,9 @@ int heddle_settle_end(const struct heddle_settle *settle, int result) {
         heddle_stream_settle_all(settle->context, settle->blocking_only, settle->mark);
     } else if (result == HEDDLE_CUDA_SUCCESS && settle->entry != NULL) {
         heddle_stream_settle(settle->entry, settle->mark);
+    }
+    if (result == HEDDLE_CUDA_SUCCESS) {
+        heddle_measure_collect();
     }
     return result;
 }

@@ -94,6 +94,8 @@ static struct heddle_stream *add(uint64_t key, uint32_t device, void *context, b
     entry->context = context;
     entry->device = device;
     entry->blocking = blocking;
+    heddle_store_relaxed64(&entry->last[0].function, 0);
+    heddle_store_relaxed64(&entry->last[1].function, 0);
     heddle_store_release64(&entry->word, heddle_add_seq_cst64(&sequence, 1) << STATE_BITS);
     heddle_store_release64(&entry->key, key);
     heddle_store_release32(&tracked, tracked + 1);
@@ -168,7 +170,7 @@ uint64_t heddle_stream_mark(struct heddle_stream *entry) {
 
 void heddle_stream_settle(struct heddle_stream *entry, uint64_t mark) {
     if (mark != 0 && heddle_cas_seq_cst64(&entry->word, &mark, mark & ~(uint64_t)STATE_MASK)) {
-        heddle_busy_end(entry->device);
+        heddle_busy_end(entry->device, entry);
     }
 }
 
@@ -210,7 +212,7 @@ static void drop(struct heddle_stream *entry) {
         heddle_swap_seq_cst64(&entry->word, heddle_add_seq_cst64(&sequence, 1) << STATE_BITS);
 
     if ((word & STATE_MASK) != IDLE) {
-        heddle_busy_end(entry->device);
+        heddle_busy_end(entry->device, NULL);
     }
     heddle_store_release64(&entry->key, tomb);
 }
@@ -239,6 +241,15 @@ void heddle_stream_forget_context(const void *context) {
 void heddle_stream_forget_thread(void) {
     for (uint32_t device = 0; device < heddle_device_count(); device++) {
         heddle_stream_forget(heddle_stream_key(NULL, true, device));
+    }
+}
+
+void heddle_stream_forget_launches(void) {
+    const uint32_t end = heddle_load_acquire32(&highest);
+
+    for (uint32_t i = 0; i < end; i++) {
+        heddle_store_relaxed64(&table[i].last[0].function, 0);
+        heddle_store_relaxed64(&table[i].last[1].function, 0);
     }
 }
 

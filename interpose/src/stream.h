@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel.h"
+
 struct heddle_stream {
     uint64_t key; /* 0 = free, HEDDLE_STREAM_TOMB = was used */
     uint64_t word;
@@ -19,7 +21,30 @@ struct heddle_stream {
     uint32_t device;
     bool blocking; /* ordered with the legacy default stream */
     uint32_t capturing;
+    uint32_t turn;               /* which of the two is the newer */
+    struct heddle_shape last[2]; /* the last two launches */
 };
+
+/* Per launch, and so a few stores and no more: what they mean is found out when it is asked. */
+static inline void heddle_stream_remember(struct heddle_stream *entry,
+                                          const struct heddle_shape *shape) {
+    const uint32_t turn = heddle_load_relaxed32(&entry->turn) ^ 1U;
+
+    heddle_shape_store(&entry->last[turn & 1U], shape);
+    heddle_store_relaxed32(&entry->turn, turn);
+}
+
+/* The last launch on a stream, and the one before it. */
+static inline struct heddle_shape heddle_stream_last(const struct heddle_stream *entry) {
+    return heddle_shape_load(&entry->last[heddle_load_relaxed32(&entry->turn) & 1U]);
+}
+
+static inline struct heddle_shape heddle_stream_before(const struct heddle_stream *entry) {
+    return heddle_shape_load(&entry->last[~heddle_load_relaxed32(&entry->turn) & 1U]);
+}
+
+/* Functions go away: what was launched is not known any more. */
+void heddle_stream_forget_launches(void);
 
 /* A handle as given by the program, and whether it came through a per-thread export. */
 uint64_t heddle_stream_key(void *stream, bool per_thread, uint32_t device);

@@ -18,6 +18,7 @@ struct heddle_thread {
     int32_t device;
     uint64_t stream_key; /* the stream of the last launch and its entry */
     struct heddle_stream *stream;
+    uint32_t unmeasured; /* launches since the last one that was measured */
 };
 
 /* The TLS model is a compiler flag: initial-exec, but for C libraries that cannot load that late. */

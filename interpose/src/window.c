@@ -2,15 +2,19 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "client.h"
+#include "clock.h"
 #include "device.h"
 #include "driver.h"
+#include "heddle/gate.h"
+#include "launch.h"
 #include "symbols.h"
 #include "token.h"
 
-enum { EVENTS = 64, POLL_MIN_NS = 20 * 1000, POLL_MAX_NS = 1000 * 1000 };
+enum { EVENTS = 64, POLL_NS = 15 * 1000, SLEEP_MAX_NS = 1000 * 1000 };
 
 typedef heddle_result (*event_create)(void **, unsigned);
 typedef heddle_result (*event_record)(void *, void *);
@@ -22,6 +26,7 @@ struct event {
     void *context;
     uint64_t estimate_ns;
     uint64_t token; /* held by the launch, 0 = none */
+    bool measured;  /* its time is counted when it was measured */
 };
 
 /* A ring of launches in the order they were made, each with the event behind it. */
@@ -30,6 +35,7 @@ struct window {
     uint32_t first; /* oldest not known to be complete */
     uint32_t count;
     uint64_t outstanding_ns;
+    uint64_t since_ns; /* when the oldest is thought to have begun */
     struct event events[EVENTS];
 };
 
@@ -47,8 +53,13 @@ static int swap_mode(int mode) {
 static void take_oldest(struct window *window) {
     const struct event *oldest = &window->events[window->first];
 
-    heddle_token_release((uint32_t)(window - windows), oldest->token);
+    const uint32_t device = (uint32_t)(window - windows);
 
+    heddle_token_release(device, oldest->token);
+    if (!oldest->measured) {
+        heddle_add_seq_cst64(&heddle_client()->devices[device].device_ns, oldest->estimate_ns);
+    }
+    window->since_ns = heddle_clock_now();
     window->outstanding_ns -= oldest->estimate_ns;
     window->first = (window->first + 1) % EVENTS;
     window->count--;
@@ -103,9 +114,8 @@ static bool record(void *event, void *stream, bool per_thread) {
     return result == HEDDLE_CUDA_SUCCESS;
 }
 
-void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns,
-                       uint64_t token) {
-    struct window *window = &windows[device];
+void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns) {
+    struct window *window = &windows[launch->device];
     void *context = heddle_device_context();
     struct event *event = NULL;
     int mode = 0;
@@ -119,9 +129,13 @@ void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t 
     }
     event = &window->events[(window->first + window->count) % EVENTS];
     mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
-    if (prepare(event, context) && record(event->handle, stream, per_thread)) {
+    if (prepare(event, context) && record(event->handle, launch->handle, launch->per_thread)) {
         event->estimate_ns = estimate_ns;
-        event->token = token;
+        event->token = launch->token;
+        event->measured = launch->pair != 0;
+        if (window->count == 0) {
+            window->since_ns = heddle_clock_now();
+        }
         window->outstanding_ns += estimate_ns;
         window->count++;
     }
@@ -129,18 +143,37 @@ void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t 
     pthread_mutex_unlock(&window->lock);
 }
 
+/* The kernel lets a sleep be late by a slack that is longer than a short kernel runs. */
+static void sleep_exactly(uint64_t ns) {
+    const struct timespec time = {.tv_nsec = (long)ns};
+    const int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+
+    (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    (void)nanosleep(&time, NULL);
+    if (slack > 0) {
+        (void)prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+    }
+}
+
 /*
  * Asking now and then rather than waiting for the oldest event: that one may stand behind a wait
  * that only this thread can end, and then the gate's longest hold must end ours.
  */
 void heddle_window_wait(uint32_t device) {
-    uint64_t pause = heddle_load_relaxed64(&heddle_verdict()->devices[device].window_ns) / 8;
-    struct timespec time = {0};
+    struct window *window = &windows[device];
+    const uint64_t now = heddle_clock_now();
+    uint64_t end = 0;
+    uint64_t pause = POLL_NS;
 
-    pause = pause < POLL_MIN_NS ? POLL_MIN_NS : pause;
-    pause = pause > POLL_MAX_NS ? POLL_MAX_NS : pause;
-    time.tv_nsec = (long)pause;
-    (void)nanosleep(&time, NULL);
+    pthread_mutex_lock(&window->lock);
+    if (window->count > 0) {
+        end = heddle_gate_add(window->since_ns, window->events[window->first].estimate_ns);
+    }
+    pthread_mutex_unlock(&window->lock);
+    if (end > now + POLL_NS) {
+        pause = heddle_gate_clamp(end - now, SLEEP_MAX_NS);
+    }
+    sleep_exactly(pause);
 }
 
 void heddle_window_forget_context(const void *context) {

@@ -8,11 +8,12 @@
 /* Predicted device time of launches not known to be complete. */
 uint64_t heddle_window_outstanding(uint32_t device);
 
-/* After a launch: adds it. A gap token that it holds is given back when it is complete. */
-void heddle_window_add(uint32_t device, void *stream, bool per_thread, uint64_t estimate_ns,
-                       uint64_t token);
+struct heddle_launch;
 
-/* Sleeps for a part of the window. */
+/* After a launch: adds it. A gap token that it holds is given back when it is complete. */
+void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns);
+
+/* Sleeps until the oldest launch is likely to be complete, and a little at a time from then on. */
 void heddle_window_wait(uint32_t device);
 
 /* A context is gone, and the events in it. */

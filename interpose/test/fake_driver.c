@@ -107,6 +107,71 @@ EXPORT int cuEventQuery(void *event) {
     return __atomic_load_n(&fake_answers.query, __ATOMIC_RELAXED);
 }
 
+EXPORT int cuEventElapsedTime(float *ms, void *start, void *end);
+EXPORT int cuEventElapsedTime(float *ms, void *start, void *end) {
+    (void)start;
+    (void)end;
+    *ms = fake_answers.elapsed_ms;
+    return 0;
+}
+
+EXPORT int cuStreamQuery(void *stream);
+EXPORT int cuStreamQuery(void *stream) {
+    (void)stream;
+    return fake_answers.busy;
+}
+
+EXPORT int cuFuncGetName(const char **name, void *function);
+EXPORT int cuFuncGetName(const char **name, void *function) {
+    (void)function;
+    COUNT(names_asked);
+    *name = fake_answers.name;
+    return *name != NULL ? 0 : 400;
+}
+
+EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function);
+EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function) {
+    (void)function;
+    *value = attribute == 0 ? 1024 : 10 + attribute;
+    return 0;
+}
+
+EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                       size_t shared);
+EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                       size_t shared) {
+    (void)function;
+    (void)shared;
+    *blocks = 2048 / threads;
+    return 0;
+}
+
+EXPORT int cuModuleUnload(void *module);
+EXPORT int cuModuleUnload(void *module) {
+    (void)module;
+    return 0;
+}
+
+EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest);
+EXPORT int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    *least = 0;
+    *greatest = -5;
+    return 0;
+}
+
+EXPORT int cuStreamCreate(void **stream, unsigned flags);
+EXPORT int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);
+EXPORT int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
+    (void)flags;
+    *stream = &fake_answers;
+    fake_calls.last_priority = priority;
+    return 0;
+}
+
+EXPORT int cuStreamCreate(void **stream, unsigned flags) {
+    return cuStreamCreateWithPriority(stream, flags, 0);
+}
+
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode);
 EXPORT int cuThreadExchangeStreamCaptureMode(int *mode) {
     static __thread int now;

@@ -13,12 +13,17 @@ struct fake_calls {
     uint64_t events_created;
     uint64_t events_recorded;
     uint64_t events_queried;
+    uint64_t names_asked;
+    int last_priority; /* with which a stream was created */
 };
 
 struct fake_answers {
     int launch;
     int sync;
     int query;
+    const char *name; /* of every function, NULL = an error */
+    float elapsed_ms;
+    int busy; /* what asking for a stream answers */
 };
 
 #endif /* HEDDLE_TEST_FAKE_DRIVER_H */

@@ -279,7 +279,7 @@ type SampleRecord struct {
 	_          structs.HostLayout
 	Sequence   uint64
 	Kernel     uint64 // key
-	Previous   uint64 // key of the launch before it on the same device, 0 = none
+	Previous   uint64 // key of the launch before it on the same stream, 0 = none
 	DeviceNs   uint64 // duration
 	GapNs      uint64 // duration: idle time between the kernel's end and the next launch
 	TimeNs     uint64 // when the launch was made

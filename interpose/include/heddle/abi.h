@@ -191,7 +191,7 @@ struct heddle_log_record {
 struct heddle_sample_record {
     HEDDLE_ALIGNED(64) uint64_t sequence;
     uint64_t kernel;    /* key */
-    uint64_t previous;  /* key of the launch before it on the same device, 0 = none */
+    uint64_t previous;  /* key of the launch before it on the same stream, 0 = none */
     uint64_t device_ns; /* duration */
     uint64_t gap_ns;    /* duration: idle time between the kernel's end and the next launch */
     uint64_t time_ns;   /* when the launch was made */

@@ -1,0 +1,229 @@
+#include "measure.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "client.h"
+#include "clock.h"
+#include "device.h"
+#include "driver.h"
+#include "resolve.h"
+#include "stream.h"
+#include "symbols.h"
+#include "tell.h"
+#include "thread.h"
+
+/* As many launches as can be measured at once; more go unmeasured. */
+enum { PAIRS = 32 };
+
+typedef heddle_result (*event_create)(void **, unsigned);
+typedef heddle_result (*event_record)(void *, void *);
+typedef heddle_result (*event_call)(void *);
+typedef heddle_result (*event_elapsed)(float *, void *, void *);
+typedef heddle_result (*exchange_mode)(int *);
+
+enum state { FREE, OPEN, AWAITED };
+
+struct pair {
+    enum state state;
+    void *start;
+    void *end;
+    void *context;
+    uint64_t begun_ns; /* when the start was recorded on an idle stream, 0 = it was not idle */
+    struct heddle_sample_record sample;
+    uint64_t lead_ns; /* duration: part of the time between the events before the launch */
+};
+
+static struct pair pairs[PAIRS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards pairs */
+static uint32_t awaited;
+
+bool heddle_measure_due(void) {
+    const struct heddle_verdict_process *process = &heddle_verdict()->process;
+    const uint32_t every = heddle_load_relaxed32(&process->trace) == 1
+                               ? 1
+                               : heddle_load_relaxed32(&process->measure_every);
+
+    if (every == 0 || ++heddle_thread.unmeasured < every) {
+        return false;
+    }
+    heddle_thread.unmeasured = 0;
+    return true;
+}
+
+static int swap_mode(int mode) {
+    (void)HEDDLE_DRIVER(exchange_mode, cuThreadExchangeStreamCaptureMode)(&mode);
+    return mode;
+}
+
+static bool elapsed(const struct pair *pair, uint64_t *ns) {
+    float ms = 0;
+    const heddle_result result =
+        heddle_resolve_has(HEDDLE_SYM_cuEventElapsedTime_v2)
+            ? HEDDLE_DRIVER(event_elapsed, cuEventElapsedTime_v2)(&ms, pair->start, pair->end)
+            : HEDDLE_DRIVER(event_elapsed, cuEventElapsedTime)(&ms, pair->start, pair->end);
+
+    if (result != HEDDLE_CUDA_SUCCESS || !(ms >= 0) || ms > 1e9F) {
+        return false;
+    }
+    *ns = (uint64_t)((double)ms * 1e6);
+    return true;
+}
+
+static void finish(struct pair *pair, bool tell) {
+    struct heddle_sample_record *sample = &pair->sample;
+    uint64_t ns = 0;
+
+    if (tell && elapsed(pair, &ns)) {
+        sample->device_ns = ns > pair->lead_ns ? ns - pair->lead_ns : 0;
+        heddle_add_seq_cst64(&heddle_client()->devices[sample->device_slot].device_ns,
+                             sample->device_ns);
+        if (sample->kernel != 0) {
+            heddle_tell_sample(sample);
+        }
+    }
+    pair->state = FREE;
+    heddle_store_relaxed32(&awaited, awaited - 1);
+}
+
+static void collect(void) {
+    int mode = 0;
+
+    if (awaited == 0) {
+        return;
+    }
+    mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        if (pairs[i].state == AWAITED) {
+            const heddle_result result = HEDDLE_DRIVER(event_call, cuEventQuery)(pairs[i].end);
+
+            if (result != HEDDLE_CUDA_NOT_READY) {
+                finish(&pairs[i], result == HEDDLE_CUDA_SUCCESS);
+            }
+        }
+    }
+    (void)swap_mode(mode);
+}
+
+void heddle_measure_collect(void) {
+    if (heddle_load_relaxed32(&awaited) != 0 && pthread_mutex_trylock(&lock) == 0) {
+        collect();
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+static void destroy(void **event) {
+    if (*event != NULL) {
+        (void)HEDDLE_DRIVER(event_call, cuEventDestroy_v2)(*event);
+        *event = NULL;
+    }
+}
+
+/* Events belong to one context; a pair gets others if the program moved on to another. */
+static bool prepare(struct pair *pair, void *context) {
+    if (pair->end != NULL && pair->context == context) {
+        return true;
+    }
+    destroy(&pair->start);
+    destroy(&pair->end);
+    pair->context = context;
+    return HEDDLE_DRIVER(event_create, cuEventCreate)(&pair->start, 0) == HEDDLE_CUDA_SUCCESS &&
+           HEDDLE_DRIVER(event_create, cuEventCreate)(&pair->end, 0) == HEDDLE_CUDA_SUCCESS;
+}
+
+static bool record(void *event, const struct heddle_launch *launch) {
+    const heddle_result result =
+        launch->per_thread ? HEDDLE_DRIVER(event_record, cuEventRecord_ptsz)(event, launch->handle)
+                           : HEDDLE_DRIVER(event_record, cuEventRecord)(event, launch->handle);
+
+    return result == HEDDLE_CUDA_SUCCESS;
+}
+
+/* On an idle stream the start is in the past before the launch arrives. */
+static bool idle(const struct heddle_launch *launch) {
+    return (launch->per_thread
+                ? HEDDLE_DRIVER(event_call, cuStreamQuery_ptsz)(launch->handle)
+                : HEDDLE_DRIVER(event_call, cuStreamQuery)(launch->handle)) == HEDDLE_CUDA_SUCCESS;
+}
+
+static void describe(struct pair *pair, const struct heddle_launch *launch,
+                     const struct heddle_shape *shape) {
+    const struct heddle_shape before = heddle_stream_before(launch->stream);
+
+    pair->sample = (struct heddle_sample_record){
+        .kernel = heddle_kernel_key(shape),
+        .previous = heddle_kernel_key(&before),
+        .device_slot = (uint32_t)launch->device,
+        .flags = HEDDLE_SAMPLE_MEASURED | (launch->graph ? (uint32_t)HEDDLE_SAMPLE_GRAPH : 0)};
+    heddle_kernel_measured(pair->sample.kernel, shape);
+}
+
+void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shape *shape) {
+    void *context = heddle_device_context();
+    uint32_t at = 0;
+    int mode = 0;
+
+    if (pthread_mutex_trylock(&lock) != 0) {
+        return;
+    }
+    collect();
+    while (at < PAIRS && pairs[at].state != FREE) {
+        at++;
+    }
+    if (at < PAIRS) {
+        struct pair *pair = &pairs[at];
+
+        mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+        describe(pair, launch, shape);
+        if (prepare(pair, context)) {
+            const bool was_idle = idle(launch);
+
+            if (record(pair->start, launch)) {
+                pair->state = OPEN;
+                pair->sample.time_ns = heddle_clock_now();
+                pair->begun_ns = was_idle ? pair->sample.time_ns : 0;
+                launch->pair = at + 1;
+            }
+        }
+        (void)swap_mode(mode);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void heddle_measure_end(const struct heddle_launch *launch, int result) {
+    struct pair *pair = &pairs[launch->pair - 1];
+    const uint64_t now = heddle_clock_now();
+    int mode = 0;
+
+    pthread_mutex_lock(&lock);
+    if (pair->state == OPEN) { /* else its context was lost meanwhile */
+        mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+        pair->state = FREE;
+        if (result == HEDDLE_CUDA_SUCCESS && record(pair->end, launch)) {
+            pair->lead_ns = pair->begun_ns != 0 && now > pair->begun_ns ? now - pair->begun_ns : 0;
+            pair->state = AWAITED;
+            heddle_store_relaxed32(&awaited, awaited + 1);
+        }
+        (void)swap_mode(mode);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void heddle_measure_forget_context(const void *context) {
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        if (pairs[i].context == context) {
+            if (pairs[i].state == AWAITED) {
+                heddle_store_relaxed32(&awaited, awaited - 1);
+            }
+            pairs[i] = (struct pair){.state = FREE};
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void heddle_measure_reset(void) {
+    pthread_mutex_init(&lock, NULL);
+    memset(pairs, 0, sizeof(pairs));
+    awaited = 0;
+}

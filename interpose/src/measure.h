@@ -1,0 +1,22 @@
+/* The device time of a launch now and then, from events of ours around it. Nothing here waits. */
+#ifndef HEDDLE_MEASURE_H
+#define HEDDLE_MEASURE_H
+
+#include <stdint.h>
+
+#include "launch.h"
+
+/* Whether it is this launch's turn; per thread, so that it costs no shared word. */
+bool heddle_measure_due(void);
+
+/* Before the launch, which is remembered on its stream already, and after it. */
+void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shape *shape);
+void heddle_measure_end(const struct heddle_launch *launch, int result);
+
+/* Tells what has become known; costs one load if nothing is awaited. */
+void heddle_measure_collect(void);
+
+void heddle_measure_forget_context(const void *context);
+void heddle_measure_reset(void);
+
+#endif /* HEDDLE_MEASURE_H */
