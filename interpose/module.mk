@@ -102,6 +102,7 @@ $(eval $(call interpose_flavour,arm64,$(CC_ARM64),aarch64))
 
 INTERPOSE_PROGRAMS = $(foreach f,plain asan tsan,$(INTERPOSE_TESTS:%=$(BUILD)/test/interpose/$(f)/test_%)) \
 	$(BUILD)/test/interpose/plain/test_alloc
+INTERPOSE_ON_SOFTGPU := $(BUILD)/test/interpose/plain/test_softgpu
 INTERPOSE_PROGRAMS_ARM64 = $(INTERPOSE_TESTS:%=$(BUILD)/test/interpose/arm64/test_%)
 
 $(BUILD)/test/interpose/fake-arm64/libcuda.so.1: interpose/test/fake_driver.c $(INTERPOSE_TEST_HEADERS)
@@ -179,11 +180,12 @@ interpose: $(INTERPOSE_LIB) ## the interposer, libcuda.so.1
 interpose-arm64: $(INTERPOSE_LIB_ARM64) ## the interposer for arm64
 
 test-interpose: $(INTERPOSE_PROGRAMS) $(INTERPOSE_PROGRAMS_ARM64) $(INTERPOSE_LIB) $(INTERPOSE_LIB_ARM64) \
-		$(INTERPOSE_FAKE) $(BUILD)/test/interpose/fake-arm64/libcuda.so.1 ## the interposer's unit tests
+		$(INTERPOSE_ON_SOFTGPU) $(BUILD)/softgpu/libcuda.so.1 $(INTERPOSE_FAKE) $(BUILD)/test/interpose/fake-arm64/libcuda.so.1 ## the interposer's unit tests
 	@for program in $(INTERPOSE_PROGRAMS); do \
 		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB) HEDDLE_REAL_LIBCUDA=$(abspath $(INTERPOSE_FAKE)) \
 		$$program || exit 1; \
 	done
+	@HEDDLE_REAL_LIBCUDA=$(abspath $(BUILD)/softgpu/libcuda.so.1) $(INTERPOSE_ON_SOFTGPU)
 	@for program in $(INTERPOSE_PROGRAMS_ARM64); do \
 		HEDDLE_TEST_LIBRARY=$(INTERPOSE_LIB_ARM64) \
 		HEDDLE_REAL_LIBCUDA=$(abspath $(BUILD)/test/interpose/fake-arm64/libcuda.so.1) \
