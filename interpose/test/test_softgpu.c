@@ -16,6 +16,12 @@ int cuCtxCreate_v2(void **context, unsigned flags, int device);
 int cuModuleLoadData(void **module, const void *image);
 int cuModuleGetFunction(void **function, void *module, const char *name);
 int cuCtxSynchronize(void);
+int cuStreamCreate(void **stream, unsigned flags);
+int cuStreamBeginCapture_v2(void *stream, int mode);
+int cuStreamEndCapture(void *stream, void **graph);
+int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
+int cuGraphLaunch(void *exec, void *stream);
+int cuGraphExecDestroy(void *exec);
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **params, void **extra);
 
@@ -97,4 +103,55 @@ static void known_kernels(void) {
 
 TEST("kernels of known length are told with their names, their lengths and the gaps after them") {
     in_child(known_kernels);
+}
+
+static void whole_graph(void) {
+    struct test_daemon *daemon = NULL;
+    const struct heddle_client_segment *client = NULL;
+    char state[64];
+    void *context = NULL;
+    void *module = NULL;
+    void *functions[2] = {NULL, NULL};
+    void *stream = NULL;
+    void *graph = NULL;
+
+    snprintf(state, sizeof(state), "%s.state", path);
+    setenv("SOFTGPU_STATE", state, 1);
+    daemon = test_daemon_start(path, HEDDLE_STATUS_OK);
+    CHECK_EQUAL(cuInit(0), 0);
+    CHECK_EQUAL(cuCtxCreate_v2(&context, 0, 0), 0);
+    CHECK_EQUAL(cuModuleLoadData(&module, image), 0);
+    CHECK_EQUAL(cuModuleGetFunction(&functions[0], module, "brief"), 0);
+    CHECK_EQUAL(cuModuleGetFunction(&functions[1], module, "lasting"), 0);
+    test_daemon_verdict(daemon)->process.measure_every = 1;
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_MEASURE);
+    CHECK_EQUAL(cuStreamCreate(&stream, 1), 0);
+    CHECK_EQUAL(cuStreamBeginCapture_v2(stream, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(cuLaunchKernel(functions[i], 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL), 0);
+    }
+    CHECK_EQUAL(cuStreamEndCapture(stream, &graph), 0);
+    for (int i = 0; i < 2; i++) {
+        void *exec = NULL;
+
+        CHECK_EQUAL(cuGraphInstantiateWithFlags(&exec, graph, 0), 0);
+        CHECK_EQUAL(cuGraphLaunch(exec, stream), 0);
+        CHECK_EQUAL(cuCtxSynchronize(), 0);
+        CHECK_EQUAL(cuGraphExecDestroy(exec), 0);
+    }
+    client = test_daemon_client(daemon);
+    CHECK((client->samples[0].flags & HEDDLE_SAMPLE_GRAPH) != 0);
+    CHECK(client->samples[0].kernel != 0);
+    CHECK(within(least(client, client->samples[0].kernel, HEDDLE_SAMPLE_MEASURED),
+                 BRIEF_NS + LASTING_NS));
+    CHECK_EQUAL(client->process.kernels_head, 2); /* one key, at its first and second sample */
+    CHECK_EQUAL(client->kernels[1].key, client->kernels[0].key);
+    CHECK((client->kernels[0].flags & HEDDLE_KERNEL_GRAPH) != 0);
+    CHECK_EQUAL(client->kernels[0].grid[0], 2);
+    test_daemon_kill(daemon);
+    CHECK(unlink(state) == 0);
+}
+
+TEST("a graph is measured as one, under the same key however often it is instantiated") {
+    in_child(whole_graph);
 }
