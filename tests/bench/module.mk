@@ -15,7 +15,7 @@ $(BENCH_CLIENT): $(BENCH_SOURCES) $(BENCH_HEADERS) $(BENCH_BORROWED) tests/play/
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -o $@ $(BENCH_SOURCES) $(BENCH_BORROWED) -ldl -lpthread
 
-.PHONY: bench-client bench-launch bench-gate bench-attach
+.PHONY: bench-client bench-launch bench-gate bench-attach bench-sched
 bench-client: $(BENCH_CLIENT)
 
 bench-launch: build bench-client ## ns per launch: bare, through the interposer, yielded to, without a daemon
@@ -26,3 +26,6 @@ bench-gate: build bench-client ## from the holder's idling to the held one's run
 
 bench-attach: build bench-client ## time to become a client, one and 500 at once
 	go run ./$(BENCH_DIR) attach --build $(BUILD)
+
+bench-sched: ## policies against each other in the simulator, about 5 minutes
+	go run ./$(BENCH_DIR)/sched --build $(BUILD)

@@ -1,0 +1,104 @@
+// Command sched measures the scheduling policies against each other in the simulator: services of
+// two models under three kinds of load, beside one or four training jobs of three models, on a
+// device that is shared side by side and one that takes turns. The kernels are those of
+// ../shared/data/kernels (or of $HEDDLE_SHARED/data/kernels) where they are, else the workloads
+// that come with the player.
+//
+// It prints a line for each cell of the grid and goes to BUILD/bench/sched.json. A bar that does not
+// hold is exit code 1; beside it stands what the yardstick "reactive" reaches.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/heddle-project/heddle/runtime/sched"
+	"github.com/heddle-project/heddle/runtime/sim"
+)
+
+type options struct {
+	build    string
+	gpu      string
+	duration time.Duration
+	seeds    int
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.build, "build", "build", "folder of the build")
+	flag.StringVar(&o.gpu, "gpu", "H100", "GPU model")
+	flag.DurationVar(&o.duration, "duration", 10*time.Second, "simulated time of each run")
+	flag.IntVar(&o.seeds, "seeds", 5, "runs of each policy")
+	flag.Parse()
+	if flag.NArg() > 0 || o.duration <= 0 || o.seeds < 1 {
+		fmt.Fprintln(os.Stderr, "usage: sched [--build FOLDER] [--gpu MODEL] [--duration TIME] [--seeds N]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, &o); err != nil {
+		fmt.Fprintln(os.Stderr, "sched:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *options) error {
+	g, err := loadGrid()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("kernels of %s, on %s\n", g.source, o.gpu)
+	result := result{Source: g.source, GPU: o.gpu, Seconds: o.duration.Seconds(), Seeds: o.seeds}
+	for _, c := range g.cells() {
+		if err := c.play(ctx, o); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		c.judge()
+		c.print(os.Stdout)
+		result.Cells = append(result.Cells, c)
+	}
+	result.sum()
+	result.print(os.Stdout)
+	if err := result.write(filepath.Join(o.build, "bench", "sched.json")); err != nil {
+		return err
+	}
+	if result.Missed > 0 {
+		return fmt.Errorf("%d of %d bars do not hold", result.Missed, result.Bars)
+	}
+	return nil
+}
+
+// play runs all policies on one cell.
+func (c *cell) play(ctx context.Context, o *options) error {
+	settings := sched.DefaultSettings()
+	settings.SLO = c.Limit
+	e := sim.Experiment{
+		Scenario: sim.Scenario{
+			GPU: o.gpu, Shared: c.Shared, Clients: c.clients, Costs: sim.RealLike,
+			Duration: o.duration, WarmUp: time.Second, Noise: 0.02,
+		},
+		Policies: sched.PolicyNames(), Settings: settings, Oracle: true,
+	}
+	for seed := range o.seeds {
+		e.Seeds = append(e.Seeds, uint64(seed)+1)
+	}
+	report, err := e.Run(ctx)
+	c.Report = report
+	return err
+}
+
+func (r *result) write(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	return errors.Join(err, os.WriteFile(path, append(data, '\n'), 0o644))
+}
