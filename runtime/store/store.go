@@ -65,8 +65,9 @@ type Store struct {
 	secret     [SecretBytes]byte
 }
 
-// Open takes the state file in dir and makes it if there is none. The error is errdefs.ErrBusy if another heddled has it and
-// errdefs.ErrCorrupt if its content makes no sense.
+// Open takes the state file in dir and makes it if there is none. The error is
+// errdefs.ErrBusy if another heddled has it and errdefs.ErrCorrupt if its
+// content makes no sense.
 func Open(dir string) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	db, err := openFile(path)
