@@ -136,7 +136,8 @@ CUresult sg_submit(struct sg_stream *s, struct sg_work *w) {
             return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_HANDLE;
         }
     }
-    w->ticket = ++sg.ticket;
+    /* Waits look at the number without the lock. */
+    w->ticket = __atomic_add_fetch(&sg.ticket, 1, __ATOMIC_RELEASE);
     s->submitted = w->pos;
     if (s->last == NULL) {
         s->first = w;

@@ -132,12 +132,17 @@ static bool nothing_pending(void) {
     return __atomic_load_n(&sg.pending, __ATOMIC_ACQUIRE) == 0;
 }
 
+/* A wait covers what was submitted before it; what other threads submit meanwhile is their affair. */
+static uint64_t newest_ticket(void) {
+    return __atomic_load_n(&sg.ticket, __ATOMIC_ACQUIRE);
+}
+
 CUresult sg_wait_stream(struct sg_stream *s) {
     if (sg.null_profile && nothing_pending()) {
         sg_count(SOFTGPU_COUNT_SYNC, 1);
         return sg_ctx_error(s->ctx);
     }
-    struct goal g = {.ctx = s->ctx, .stream = s, .ticket = sg.ticket};
+    struct goal g = {.ctx = s->ctx, .stream = s, .ticket = newest_ticket()};
     if (s->flags & SOFTGPU_STREAM_LEGACY) {
         g.stream = NULL;
         g.blocking_only = true;
@@ -146,7 +151,7 @@ CUresult sg_wait_stream(struct sg_stream *s) {
 }
 
 CUresult sg_wait_ctx(struct sg_ctx *ctx) {
-    struct goal g = {.ctx = ctx, .ticket = sg.ticket};
+    struct goal g = {.ctx = ctx, .ticket = newest_ticket()};
     return wait_for(&g);
 }
 
