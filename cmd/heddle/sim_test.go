@@ -69,6 +69,11 @@ func TestSimComparesPolicies(t *testing.T) {
 		t.Errorf("a second run of the same seeds says something else:\n%s\n%s", stdout, again)
 	}
 	code, stdout, _ = runSim(t, append(args, "--json")...)
+	for _, key := range []string{"policy", "p50", "p95", "p99", "ms", "of_alone", "share", "share_of_oracle", "rounds_per_s", "sm_busy", "overruns"} {
+		if !strings.Contains(simLong, key) || !strings.Contains(stdout, `"`+key+`": `) {
+			t.Errorf("the key %s is not both promised and printed", key)
+		}
+	}
 	var report struct {
 		GPU    string    `json:"gpu"`
 		Shared bool      `json:"shared"`

@@ -28,12 +28,16 @@ type Experiment struct {
 type Row struct {
 	Policy string `json:"policy"`
 	// Of the most urgent class, the slowest client for each figure: milliseconds, and times alone.
-	P50, P95, P99 Figure
-	Share         float64 // of the device's time that went to the lower classes' work
-	OfOracle      float64 // Share over what the serial oracle gets; 0 = no oracle was asked
-	Rate          float64 // rounds per second of the lower classes
-	Busy          float64 // of the device's SM time
-	Overruns      int
+	P50 Figure `json:"p50"`
+	P95 Figure `json:"p95"`
+	P99 Figure `json:"p99"`
+	// Share is the part of the time that the lower classes' work would fill alone.
+	Share float64 `json:"share"`
+	// OfOracle is Share over what the serial oracle gets; 0 = it was not asked, or gets nothing.
+	OfOracle float64 `json:"share_of_oracle"`
+	Rate     float64 `json:"rounds_per_s"` // of the lower classes
+	Busy     float64 `json:"sm_busy"`      // part of the device's SMs that were held, over time
+	Overruns int     `json:"overruns"`
 }
 
 // Figure is a latency.
