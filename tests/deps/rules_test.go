@@ -16,6 +16,7 @@ var mayImport = map[string][]string{
 	"runtime/clock":  {"runtime/abi"},
 	// Tier 2: pure.
 	"runtime/sched":             {"runtime/errdefs", "runtime/gpu", "runtime/config"},
+	"runtime/profiles":          {"runtime/errdefs", "runtime/sched"},
 	"runtime/sim/device":        {},
 	"runtime/sim/device/script": {"runtime/sim/device"},
 	"runtime/sim":               {"runtime/sched", "runtime/sim/device"},
@@ -61,7 +62,7 @@ var neverReach = []struct {
 
 // pure lists the packages of tier 2, and impure what they must not import directly.
 var (
-	pure   = []string{"runtime/sched", "runtime/sim/device", "runtime/sim/device/script"}
+	pure   = []string{"runtime/sched", "runtime/profiles", "runtime/sim/device", "runtime/sim/device/script"}
 	impure = []string{
 		"os", "net", "syscall", "unsafe", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "runtime",
 	}
