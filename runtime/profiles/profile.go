@@ -4,6 +4,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+
+	"github.com/heddle-project/heddle/runtime/sched"
 )
 
 const (
@@ -50,6 +52,8 @@ type Outcome struct {
 type Profile struct {
 	ID    ID
 	Label string // for people
+	// Sensitivity says what others cost it, if that was measured.
+	Sensitivity sched.Sensitivity
 
 	kernels   lru[Kernel]
 	pairs     lru[pair]
