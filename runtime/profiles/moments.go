@@ -65,8 +65,9 @@ func (m *Moments) Error() float64 {
 	return math.Sqrt(m.Variance()/m.Weight) / m.Mean
 }
 
-// sane reports whether the numbers can come from samples between 0 and top.
+// sane reports whether the numbers can come from samples between 0 and top, but for rounding.
 func (m *Moments) sane(top float64) bool {
-	return m.Weight >= 0 && m.Weight <= memory && m.Mean >= 0 && m.Mean <= top &&
-		m.M2 >= 0 && m.M2 <= m.Weight*top*top && (m.Weight != 0 || m.Mean == 0 && m.M2 == 0)
+	slack := top * 1e-9
+	return m.Weight > 0 && m.Weight <= memory && m.Mean >= -1e-9 && m.Mean <= top+slack &&
+		m.M2 >= 0 && m.M2 <= m.Weight*(top+slack)*(top+slack)
 }
