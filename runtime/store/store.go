@@ -1,5 +1,6 @@
 // Package store keeps what must survive a restart of heddled on this node: the
-// generation, the identities it handed out, and what an administrator set.
+// generation, the identities it handed out, what an administrator set, and the
+// profiles of workloads.
 //
 // Everything is one bbolt file. A change is on disk when its method returns;
 // a kill at any instruction leaves the state before or after it.
@@ -103,7 +104,7 @@ func openFile(path string) (db *bbolt.DB, err error) {
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:      lockPatience,
 		NoStatistics: true,
-		// The file holds a few kilobytes; the array is the simple form.
+		// The file holds some megabytes at most; the array is the simple form.
 		FreelistType: bbolt.FreelistArrayType,
 	})
 	switch {
@@ -167,7 +168,7 @@ func (s *Store) start(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{bucketTenants, bucketClients} {
+	for _, name := range []string{bucketTenants, bucketClients, bucketProfiles} {
 		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 			return err
 		}
