@@ -42,7 +42,7 @@ var fields = cmp.AllowUnexported(Kernel{}, Histogram{}, Figures{}, detector{}, p
 
 func TestWhatIsKeptIsWhatIsRead(t *testing.T) {
 	r := newRand(t)
-	for i := range 50 {
+	for i := range 12 {
 		p := someProfile(r)
 		switch i {
 		case 0:

@@ -198,7 +198,6 @@ func TestDemandIsWeightedByTime(t *testing.T) {
 			figures(p, 1, 0.9, 0.4, 0.2, 0, 0.5)
 		}, sched.Demand{Known: true, PeakSMs: 40, DRAM: 0.6, Longest: 150 * us}},
 	}
-	rounded := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := New(ID{"w", "d"})
