@@ -6,8 +6,9 @@ const (
 	// changeDrift is how far the logarithm of a time must lie from its mean, in standard deviations,
 	// to count towards a change.
 	changeDrift = 0.5
-	// changeAlarm is the sum of such distances that is a change. Steady times reach it once in a
-	// million samples; a kernel that takes twice as long needs four.
+	// changeAlarm is the sum of such distances that is a change. Log-normal times that do not change
+	// reach it some three times in a million samples. Where times are spread by a tenth, four samples
+	// show that a kernel takes twice as long; by a third, seven, once a hundred or so came before.
 	changeAlarm = 12
 	// changeClip bounds what one sample adds: one that was preempted is no change.
 	changeClip = 4
