@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"hash/crc32"
 	"math"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -201,4 +204,52 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// update writes the saved profile of the present version anew: only before its release.
+var update = flag.Bool("update", false, "write testdata/v1.profile")
+
+// savedProfile has something in every field that is kept.
+func savedProfile() *Profile {
+	p := New(ID{"name:0123", "NVIDIA H100 80GB HBM3"})
+	p.Label = "résumé"
+	p.Sensitivity[sched.FP64] = [4]float64{1, 1.25, 1.5, 2}
+	p.Describe(Description{Key: math.MaxUint64, Name: "saxpy", Module: 1 << 63, Graph: true, Shape: Shape{
+		Grid: [3]uint32{math.MaxUint32, 2, 3}, Block: [3]uint32{4, 5, 6}, DynamicShared: 7, StaticShared: 8, Registers: 9,
+		ThreadsMax: 10, BlocksPerSM: 11,
+	}})
+	p.Kernel(math.MaxUint64).Figures.Set(L2Hit, 0.25)
+	for i := range time.Duration(40) {
+		p.Observe(took(math.MaxUint64, 50*us+i%4*us+i/30*500*us)) // it changes once
+		p.Observe(Sample{Kernel: math.MaxUint64, Previous: 3, Gap: 300*us + i*us, HasGap: true})
+	}
+	p.Observe(beside(2, 20*us))
+	p.reassess()
+	return p
+}
+
+func TestProfilesThatWereKeptCanStillBeRead(t *testing.T) {
+	const path = "testdata/v1.profile"
+	if *update {
+		if err := os.WriteFile(path, savedProfile().Encode(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(everything(savedProfile()), everything(p), fields, rounded); diff != "" {
+		t.Error(diff)
+	}
+	if k := p.Kernel(math.MaxUint64); k.Changes != 1 || p.pairs.len() != 1 || p.Len() != 2 {
+		t.Errorf("%d changes, %d pairs, %d kernels: the saved profile misses something", k.Changes, p.pairs.len(), p.Len())
+	}
+	if !bytes.Equal(p.Encode(), data) {
+		t.Error("kept again it is something else")
+	}
 }
