@@ -49,24 +49,50 @@ type Profile struct {
 	Data []byte
 }
 
-// Profiles returns all of them, in the order of their keys.
-func (s *Store) Profiles() ([]Profile, error) {
-	var all []Profile
-	err := s.db.View(func(tx *bbolt.Tx) error {
+// Profile returns the profile under a key. The error is [errdefs.ErrNotFound] if there is none.
+func (s *Store) Profile(k ProfileKey) (p Profile, err error) {
+	key, err := k.encode()
+	if err != nil {
+		return Profile{}, err
+	}
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		value := tx.Bucket([]byte(bucketProfiles)).Get(key)
+		if value == nil {
+			return errdefs.ErrNotFound
+		}
+		p, err = readProfile(key, value)
+		p.Data = bytes.Clone(p.Data) // what bbolt returns ends with the transaction
+		return err
+	})
+	if err != nil {
+		return Profile{}, fmt.Errorf("read profile of %s on %s: %w", k.Workload, k.Device, err)
+	}
+	return p, nil
+}
+
+// EachProfile calls f for all profiles, in the order of their keys, until it fails. f must keep no
+// Data and change nothing in the store.
+func (s *Store) EachProfile(f func(*Profile) error) error {
+	return s.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucketProfiles)).ForEach(func(key, value []byte) error {
-			workload, device, ok := bytes.Cut(key, []byte{0})
-			if !ok || len(value) < timeBytes {
-				return errdefs.Errorf(errdefs.Corrupt, "profile %q of %d bytes", key, len(value))
+			p, err := readProfile(key, value)
+			if err != nil {
+				return err
 			}
-			all = append(all, Profile{
-				Key:  ProfileKey{string(workload), string(device)},
-				Kept: keptAt(value),
-				Data: bytes.Clone(value[timeBytes:]), // what bbolt returns ends with the transaction
-			})
-			return nil
+			return f(&p)
 		})
 	})
-	return all, err
+}
+
+// readProfile takes apart what is in the file, without a copy of Data.
+func readProfile(key, value []byte) (Profile, error) {
+	workload, device, ok := bytes.Cut(key, []byte{0})
+	if !ok || len(value) < timeBytes {
+		return Profile{}, errdefs.Errorf(errdefs.Corrupt, "profile %q of %d bytes", key, len(value))
+	}
+	return Profile{
+		Key: ProfileKey{string(workload), string(device)}, Kept: keptAt(value), Data: value[timeBytes:],
+	}, nil
 }
 
 // KeepProfiles keeps profiles, all or none of them, and returns the keys of those that they

@@ -25,6 +25,16 @@ func keep(t *testing.T, s *Store, profiles ...Profile) []ProfileKey {
 	return displaced
 }
 
+func all(s *Store) (list []Profile, err error) {
+	err = s.EachProfile(func(p *Profile) error {
+		one := *p
+		one.Data = bytes.Clone(p.Data)
+		list = append(list, one)
+		return nil
+	})
+	return list, err
+}
+
 func TestProfilesSurviveAReopen(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -37,37 +47,46 @@ func TestProfilesSurviveAReopen(t *testing.T) {
 	}
 	keep(t, s, want...)
 	s = reopen(t, s, dir)
-	got, err := s.Profiles()
+	got, err := all(s)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
+	}
+	for _, p := range want {
+		one, err := s.Profile(p.Key)
+		if diff := cmp.Diff(p, one); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
 	}
 	if err := s.ForgetProfile(want[0].Key); err != nil {
 		t.Error(err)
 	}
+	if one, err := s.Profile(want[0].Key); !errors.Is(err, errdefs.ErrNotFound) {
+		t.Errorf("a forgotten profile: %v, %v", one, err)
+	}
 	if err := s.ForgetProfile(want[0].Key); !errors.Is(err, errdefs.ErrNotFound) {
 		t.Errorf("forgotten twice: %v", err)
 	}
-	if got, _ := s.Profiles(); len(got) != 2 {
+	if got, _ := all(s); len(got) != 2 {
 		t.Errorf("%d are left", len(got))
 	}
 }
 
 func TestTheOldestProfilesAreDisplaced(t *testing.T) {
 	s := open(t, t.TempDir())
-	var all []Profile
+	var many []Profile
 	for i := range ProfilesMax {
-		all = append(all, Profile{ProfileKey{fmt.Sprint(i), "d"}, day(10 + i), []byte{1}})
+		many = append(many, Profile{ProfileKey{fmt.Sprint(i), "d"}, day(10 + i), []byte{1}})
 	}
-	if displaced := keep(t, s, all...); displaced != nil {
+	if displaced := keep(t, s, many...); displaced != nil {
 		t.Errorf("displaced %v of what fits", displaced)
 	}
-	all[0].Kept = day(1000) // kept anew
-	keep(t, s, all[0])
+	many[0].Kept = day(1000) // kept anew
+	keep(t, s, many[0])
 	displaced := keep(t, s, Profile{ProfileKey{"a", "d"}, day(1001), nil}, Profile{ProfileKey{"b", "d"}, day(1), nil})
 	if diff := cmp.Diff([]ProfileKey{{"b", "d"}, {"1", "d"}}, displaced); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := s.Profiles(); len(got) != ProfilesMax || err != nil {
+	if got, err := all(s); len(got) != ProfilesMax || err != nil {
 		t.Errorf("%d are kept, %v", len(got), err)
 	}
 }
@@ -84,7 +103,7 @@ func TestProfilesAreKeptAllOrNone(t *testing.T) {
 		if _, err := s.KeepProfiles(good, bad); !errors.Is(err, errdefs.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got, err := s.Profiles(); len(got) != 0 || err != nil {
+		if got, err := all(s); len(got) != 0 || err != nil {
 			t.Errorf("%s: %d are kept nevertheless, %v", name, len(got), err)
 		}
 	}
@@ -110,7 +129,7 @@ func TestADamagedProfileIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Profiles(); !errors.Is(err, errdefs.ErrCorrupt) {
+		if got, err := all(s); !errors.Is(err, errdefs.ErrCorrupt) {
 			t.Errorf("%q: %v, %v", raw, got, err)
 		}
 	}
