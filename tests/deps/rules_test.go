@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"runtime/wire":      {"runtime/abi", "runtime/errdefs"},
 	"runtime/clients":   {"runtime/abi", "runtime/errdefs", "runtime/clock", "runtime/shm", "runtime/wire"},
 	"runtime/store":     {"runtime/errdefs"},
+	"runtime/library":   {"runtime/errdefs", "runtime/sched", "runtime/profiles", "runtime/store"},
 	"runtime/nvml":      {"runtime/errdefs", "runtime/gpu"},
 	"runtime/telemetry": {"runtime/errdefs", "runtime/gpu"},
 	"runtime/api":       {"runtime/errdefs", "runtime/api/heddle/v1", "runtime/api/heddle/v1/heddlev1connect"},
@@ -35,7 +36,7 @@ var mayImport = map[string][]string{
 	"runtime/daemon": {
 		"runtime/abi", "runtime/errdefs", "runtime/gpu", "runtime/config", "runtime/clock", "runtime/sched",
 		"runtime/shm", "runtime/wire", "runtime/clients", "runtime/store", "runtime/nvml", "runtime/telemetry",
-		"runtime/api", "runtime/api/heddle/v1",
+		"runtime/api", "runtime/api/heddle/v1", "runtime/profiles", "runtime/library",
 	},
 	// Tier 5: mains.
 	"cmd/heddled": {"runtime/daemon", "runtime/config", "runtime/errdefs"},
