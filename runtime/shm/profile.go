@@ -70,6 +70,28 @@ func (v *Verdict) PublishProfile(entries []ProfileEntry) (dropped int, err error
 	return dropped, nil
 }
 
+// ReplaceProfile makes entries all that the table holds, and returns how many of them found no place.
+// Entries that do not change are not touched; a client that looks meanwhile finds the old or the new.
+func (v *Verdict) ReplaceProfile(entries []ProfileEntry) (dropped int, err error) {
+	if v.profile.count != 0 {
+		stays := make(map[uint64]struct{}, len(entries))
+		for i := range entries {
+			stays[entries[i].Key] = struct{}{}
+		}
+		var gone []uint64
+		for i := range v.profile.entries {
+			key := v.profile.entries[i].Key
+			if _, ok := stays[key]; key != 0 && !ok {
+				gone = append(gone, key)
+			}
+		}
+		for _, key := range gone {
+			v.RemoveProfile(key)
+		}
+	}
+	return v.PublishProfile(entries)
+}
+
 // storeEntry writes a place: values first, the key last with release. A place that stood for
 // another key loses that one first, so that a reader never takes values for the wrong kernel's.
 func (v *Verdict) storeEntry(place int, e ProfileEntry) {

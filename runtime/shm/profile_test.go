@@ -195,3 +195,50 @@ func TestProfileOfNothing(t *testing.T) {
 		t.Error("an empty table had something in it")
 	}
 }
+
+func TestReplaceProfileLeavesWhatItWasGiven(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	v := newTable()
+	for round := range 500 {
+		want := map[uint64]ProfileEntry{}
+		var entries []ProfileEntry
+		for range r.IntN(20) {
+			if key := crowded(r); want[key].Key == 0 {
+				want[key] = valuesOf(key, r.IntN(3))
+				entries = append(entries, want[key])
+			}
+		}
+		dropped, err := v.ReplaceProfile(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, key := range everyCrowded() {
+			e, ok := lookup(v.seg, key)
+			if ok && e != want[key] {
+				t.Fatalf("round %d: key %#x has %+v, want %+v", round, key, e, want[key])
+			}
+			if ok {
+				found++
+			}
+		}
+		if found+dropped != len(entries) || v.ProfileCount() != found {
+			t.Fatalf("round %d: %d found and %d dropped of %d, the table counts %d", round, found, dropped, len(entries), v.ProfileCount())
+		}
+	}
+	if _, err := v.ReplaceProfile([]ProfileEntry{{Key: 0}}); !errors.Is(err, errdefs.ErrInvalid) {
+		t.Errorf("key 0: %v", err)
+	}
+}
+
+// everyCrowded is all that crowded can give.
+func everyCrowded() (keys []uint64) {
+	for place := range uint64(8) {
+		for n := range uint64(6) {
+			keys = append(keys, (place+abi.ProfileEntries-4)<<abi.ProfileShift|(1+n))
+		}
+	}
+	return keys
+}
