@@ -28,6 +28,8 @@ type client struct {
 	segment  *shm.Client
 	keep     *shared // of segment
 	log      *shm.LogReader
+	samples  *shm.SampleReader // used by the learning loop alone, as is the next
+	kernels  *shm.KernelReader
 	attached time.Time
 
 	// Guarded by Manager.mu.
@@ -36,7 +38,8 @@ type client struct {
 	weight   int
 	verdict  *shm.Verdict
 	bindings [abi.DevicesMax]*binding
-	slots    slots // peer slots in use, over all devices
+	slots    slots  // peer slots in use, over all devices
+	measure  uint32 // what it was told last: one launch in so many
 	gone     bool
 }
 
@@ -188,6 +191,7 @@ func (m *Manager) handshake(ctx context.Context, conn *wire.Conn, cred unix.Ucre
 	hello.Name, hello.Build = shm.Printable([]byte(hello.Name)), shm.Printable([]byte(hello.Build))
 	c := &client{
 		hello: hello, pidfd: pidfd, segment: seg, keep: share(seg), log: shm.NewLogReader(seg.ClientView),
+		samples: shm.NewSampleReader(seg.ClientView), kernels: shm.NewKernelReader(seg.ClientView),
 		out: newOutbox(conn), attached: time.Now(),
 	}
 	if err := m.admit(ctx, c, cred, pidfd); err != nil {

@@ -2,8 +2,9 @@
 // they are, gives each its verdict, tells them of each other, and forgets them
 // the moment they die.
 //
-// Policy reaches it through two interfaces: Admission says what a client may
-// have, Planner what the clients of a device mean to each other. Everything
+// Policy reaches it through three interfaces: Admission says what a client may
+// have, Planner what the clients of a device mean to each other, and Learner
+// what a client should know of its own kernels. Everything
 // that a client sent or wrote is hostile until checked; a client that breaks
 // the contract is evicted and hurts nobody else.
 //
@@ -75,6 +76,12 @@ type Observed struct {
 	Backlogged bool          // has work outstanding, or waits to launch
 }
 
+// Beside says which kernels may run beside a peer: those that ask for no more.
+type Beside struct {
+	SMs  int
+	DRAM float64 // of the device's bandwidth, 0 to 1
+}
+
 // Decision is what the Planner decided for one member.
 type Decision struct {
 	Client uint64
@@ -83,6 +90,7 @@ type Decision struct {
 	Verdict shm.DeviceVerdict
 	Yields  []uint64 // clients, most urgent first
 	CoRun   []uint64
+	Beside  Beside // of its kernels, beside CoRun
 	// Mediated members watch no peers: the gate is opened and closed for them.
 	Mediated bool
 }
@@ -113,6 +121,7 @@ type Options struct {
 	Log        *slog.Logger
 	Admission  Admission
 	Planner    Planner
+	Learner    Learner // nil = nobody learns
 	Generation uint64
 	Secret     []byte                 // signs tokens
 	NextID     func() (uint64, error) // a number never used before
@@ -131,6 +140,7 @@ type Manager struct {
 
 	kick     chan struct{} // a device is dirty
 	mediated chan struct{} // there is somebody to mediate for
+	teach    chan struct{} // there is somebody to learn from
 	reaper   *reaper
 	workers  sync.WaitGroup
 
@@ -153,6 +163,7 @@ func New(opt Options) *Manager {
 		opt:      opt,
 		kick:     make(chan struct{}, 1),
 		mediated: make(chan struct{}, 1),
+		teach:    make(chan struct{}, 1),
 		clients:  map[uint64]*client{},
 		conns:    map[*wire.Conn]struct{}{},
 		perUser:  map[int]int{},
@@ -174,6 +185,7 @@ func (m *Manager) Run(ctx context.Context, listener *net.UnixListener) error {
 	background.Go(func() { m.planLoop(ctx) })
 	background.Go(func() { m.mediateLoop(ctx) })
 	background.Go(func() { m.replanLoop(ctx) })
+	background.Go(func() { m.learnLoop(ctx) })
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	err = m.accept(ctx, listener)

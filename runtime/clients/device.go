@@ -34,6 +34,9 @@ type binding struct {
 	verdict shm.DeviceVerdict // as last published
 
 	observed Observed // as last read
+	beside   Beside   // as last planned
+	taught   activity // as of the last lesson
+	active   bool     // did something since the lesson before that
 
 	// For mediated bindings.
 	mediated  bool
@@ -76,6 +79,10 @@ func (m *Manager) bind(c *client, msg wire.Device) error {
 	c.bindings[b.slot] = b
 	d.bindings = append(d.bindings, b)
 	m.markDirty(d)
+	select {
+	case m.teach <- struct{}{}:
+	default: // the loop has been told already
+	}
 	return nil
 }
 
@@ -176,6 +183,7 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 	v.Yields, v.CoRun = shm.Peers{}, shm.Peers{}
 	b.paused = v.Gate&abi.GateClosed != 0
 	b.mediated, b.watched, b.corun = decision.Mediated, b.watched[:0], decision.CoRun
+	b.beside = decision.Beside
 	wanted := make(map[*binding]bool, len(decision.Yields))
 	for _, id := range decision.Yields {
 		h := byID[id]
