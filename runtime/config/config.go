@@ -55,6 +55,7 @@ type Scheduling struct {
 	Weight   int      // share inside that class
 
 	Interval time.Duration // how often policies that adapt plan anew
+	Measure  int           // launches to one that is measured, of a workload that is known; 0 = nothing is learnt
 	Quantum  time.Duration // turn of a client under the policy timeslice
 	SLO      float64       // slowdown that clients accept, 0.02 = 2 %; 0 = no objective
 }

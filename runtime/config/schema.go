@@ -39,6 +39,7 @@ func schema() []entry {
 		class("scheduling.priority", func(c *Config) *int { return &c.Scheduling.Priority }),
 		number("scheduling.weight", func(c *Config) *int { return &c.Scheduling.Weight }),
 		duration("scheduling.interval", func(c *Config) *time.Duration { return &c.Scheduling.Interval }),
+		number("scheduling.measure", func(c *Config) *int { return &c.Scheduling.Measure }),
 		duration("scheduling.quantum", func(c *Config) *time.Duration { return &c.Scheduling.Quantum }),
 		percent("scheduling.slo", func(c *Config) *float64 { return &c.Scheduling.SLO }),
 	}

@@ -18,6 +18,7 @@ const (
 	WeightMax  = 10000
 	clientsMax = 1 << 16
 	marginMax  = 10 // 1000 %, the gate's own bound
+	measureMax = 1_000_000
 	sloMax     = 10 // 1000 %: beyond it nobody has an objective
 )
 
@@ -89,6 +90,7 @@ func validate(c *Config) Problems {
 	k.between("scheduling.weight", c.Scheduling.Weight, 1, WeightMax)
 	// Planning costs heddled some microseconds for each client.
 	k.duration("scheduling.interval", c.Scheduling.Interval, 500*time.Microsecond, time.Second)
+	k.between("scheduling.measure", c.Scheduling.Measure, 0, measureMax)
 	k.duration("scheduling.quantum", c.Scheduling.Quantum, time.Millisecond, durationMax)
 	if s := c.Scheduling.SLO; math.IsNaN(s) || s < 0 || s > sloMax {
 		k.fail("scheduling.slo", "%v%% is not between 0%% and %d%%", s*100, sloMax*100)

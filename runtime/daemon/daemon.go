@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-project/heddle/runtime/clock"
 	"github.com/heddle-project/heddle/runtime/config"
 	"github.com/heddle-project/heddle/runtime/gpu"
+	"github.com/heddle-project/heddle/runtime/library"
 	"github.com/heddle-project/heddle/runtime/nvml"
 	"github.com/heddle-project/heddle/runtime/store"
 	"github.com/heddle-project/heddle/runtime/telemetry"
@@ -51,6 +52,7 @@ type Daemon struct {
 	admission *admission
 	attach    *net.UnixListener
 	control   *net.UnixListener
+	library   *library.Library
 	clients   *clients.Manager
 	rater     *telemetry.Rater
 	api       *api.Server

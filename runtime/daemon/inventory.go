@@ -12,6 +12,14 @@ type inventory struct {
 	mu      sync.Mutex
 	devices []gpu.Device
 	mig     map[gpu.UUID]bool // of MIG devices
+	models  map[gpu.UUID]model
+	shared  map[gpu.UUID]bool // kernels of different processes run side by side
+}
+
+// model is what the launches of a device are compared with those of others by.
+type model struct {
+	name            string
+	multiprocessors int // 0 = unknown
 }
 
 func (v *inventory) refresh(ctx context.Context, driver gpu.Driver) error {
@@ -20,14 +28,18 @@ func (v *inventory) refresh(ctx context.Context, driver gpu.Driver) error {
 		return err
 	}
 	mig := map[gpu.UUID]bool{}
-	for _, d := range devices {
+	models := map[gpu.UUID]model{}
+	for i := range devices {
+		d := &devices[i]
+		models[d.UUID] = model{d.Name, d.Multiprocessors}
 		for _, m := range d.MIGDevices {
 			mig[m.UUID] = true
+			models[m.UUID] = model{name: d.Name + " MIG " + m.Profile}
 		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.devices, v.mig = devices, mig
+	v.devices, v.mig, v.models = devices, mig, models
 	return nil
 }
 
@@ -47,4 +59,27 @@ func (v *inventory) name(uuid gpu.UUID) string {
 		return uuid.MIGString()
 	}
 	return uuid.GPUString()
+}
+
+// model returns the model of a device or of a MIG device.
+func (v *inventory) model(uuid gpu.UUID) (model, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m, ok := v.models[uuid]
+	return m, ok
+}
+
+// setShared notes the devices on which kernels of different processes run side by side.
+func (v *inventory) setShared(shared map[gpu.UUID]bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shared = shared
+}
+
+// sharing returns how many multiprocessors a device has, 0 = unknown, and whether kernels of different
+// processes run side by side on it.
+func (v *inventory) sharing(uuid gpu.UUID) (multiprocessors int, shared bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.models[uuid].multiprocessors, v.shared[uuid]
 }

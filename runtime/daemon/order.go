@@ -15,6 +15,8 @@ import (
 	"github.com/heddle-project/heddle/runtime/clock"
 	"github.com/heddle-project/heddle/runtime/config"
 	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/library"
+	"github.com/heddle-project/heddle/runtime/sched"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/store"
 )
@@ -60,6 +62,7 @@ func (d *Daemon) stopOrder() []step {
 		{"end API", d.stopAPI},
 		{"close sockets", d.closeSockets},
 		{"wait for all parts", d.wait},
+		{"keep what was learnt", d.saveLibrary},
 		{"close driver", d.closeDriver},
 		{"close state", d.closeStore},
 	}
@@ -153,9 +156,16 @@ func (d *Daemon) readGrants(context.Context) (err error) {
 }
 
 func (d *Daemon) makeManager(context.Context) error {
-	p, err := newPlanner(d.cfg)
+	d.library = library.New(library.Options{
+		Store: d.store, Log: d.log, Now: time.Now, Sparse: uint32(d.cfg.Scheduling.Measure), // checked with the configuration
+	})
+	p, err := newPlanner(d.cfg, &d.inventory, d.library)
 	if err != nil {
 		return err
+	}
+	var teacher clients.Learner
+	if d.cfg.Scheduling.Measure != 0 && p.name != (sched.None{}).Name() {
+		teacher = &learner{inventory: &d.inventory, library: d.library}
 	}
 	secret := d.store.Secret()
 	fail := uint32(abi.FailOpen)
@@ -163,7 +173,7 @@ func (d *Daemon) makeManager(context.Context) error {
 		fail = abi.FailClosed
 	}
 	d.clients = clients.New(clients.Options{
-		Log: d.log, Admission: d.admission, Planner: p, Generation: d.store.Generation(),
+		Log: d.log, Admission: d.admission, Planner: p, Learner: teacher, Generation: d.store.Generation(),
 		Secret: secret[:], NextID: d.nextID, Clock: shm.ClockParams(d.clock.Params()), Now: d.clock.Now, FailMode: fail,
 		Max: d.cfg.Clients.Max, MaxPerUser: d.cfg.Clients.MaxPerUser,
 		HandshakeTimeout: d.cfg.Clients.HandshakeTimeout,
@@ -275,6 +285,13 @@ func (d *Daemon) closeSockets(context.Context) error {
 }
 
 func (d *Daemon) wait(context.Context) error { return d.group.Wait() }
+
+func (d *Daemon) saveLibrary(context.Context) error {
+	if d.library == nil {
+		return nil
+	}
+	return d.library.Save()
+}
 
 func (d *Daemon) closeDriver(context.Context) error {
 	if d.driver == nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/heddle-project/heddle/runtime/clients"
 	"github.com/heddle-project/heddle/runtime/config"
+	"github.com/heddle-project/heddle/runtime/gpu"
+	"github.com/heddle-project/heddle/runtime/library"
 	"github.com/heddle-project/heddle/runtime/sched"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
@@ -18,12 +20,18 @@ type planner struct {
 	settings sched.Settings
 	policies map[wire.UUID]sched.Policy
 	interval time.Duration
+
+	inventory *inventory
+	library   *library.Library
 }
 
 var _ clients.Planner = (*planner)(nil)
 
-func newPlanner(cfg *config.Config) (*planner, error) {
-	p := &planner{name: cfg.Scheduling.Policy, settings: settings(cfg), policies: map[wire.UUID]sched.Policy{}}
+func newPlanner(cfg *config.Config, inv *inventory, lib *library.Library) (*planner, error) {
+	p := &planner{
+		name: cfg.Scheduling.Policy, settings: settings(cfg), policies: map[wire.UUID]sched.Policy{},
+		inventory: inv, library: lib,
+	}
 	policy, err := sched.NewPolicy(p.name, p.settings)
 	if err != nil {
 		return nil, err
@@ -68,11 +76,18 @@ func (p *planner) policy(device wire.UUID) sched.Policy {
 
 // Plan implements clients.Planner.
 func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) []clients.Decision {
-	view := sched.View{NowNs: now, Clients: make([]sched.Client, len(members))}
+	id := sched.DeviceID(device[:])
+	view := sched.View{NowNs: now, Clients: make([]sched.Client, len(members)), Devices: map[sched.DeviceID]sched.Device{}}
+	sms, shared := p.inventory.sharing(gpu.UUID(device))
+	view.Devices[id] = sched.Device{Limits: sched.Limits{SMs: sms}, Shared: shared}
 	for i, m := range members {
+		known := p.library.Known(library.Reader{Client: m.Client, Device: string(id)})
 		view.Clients[i] = sched.Client{
-			ID: sched.ClientID(m.Client), Device: sched.DeviceID(device[:]), Class: m.Class, Weight: m.Weight, Strict: m.Strict,
-			Observed: sched.Observed{Service: m.Observed.Service, Backlogged: m.Observed.Backlogged},
+			ID: sched.ClientID(m.Client), Device: id, Class: m.Class, Weight: m.Weight, Strict: m.Strict, Demand: known.Demand,
+			Observed: sched.Observed{
+				Service: m.Observed.Service, Backlogged: m.Observed.Backlogged,
+				Measured: known.Measured, Expected: known.Expected,
+			},
 		}
 	}
 	verdicts := p.policy(device).Plan(view)
@@ -110,6 +125,7 @@ func decision(v *sched.Verdict) clients.Decision {
 		},
 		Yields:   ids(v.Yields),
 		CoRun:    ids(v.CoRun),
+		Beside:   clients.Beside(v.Beside),
 		Mediated: v.Mediated,
 	}
 }

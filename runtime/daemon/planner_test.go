@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-project/heddle/runtime/clients"
 	"github.com/heddle-project/heddle/runtime/config"
+	"github.com/heddle-project/heddle/runtime/library"
 	"github.com/heddle-project/heddle/runtime/sched"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
@@ -19,7 +20,7 @@ func TestTheConfigurationKnowsEveryPolicy(t *testing.T) {
 	for _, name := range config.Policies() {
 		cfg := config.Default(config.System{})
 		cfg.Scheduling.Policy = name
-		if _, err := newPlanner(&cfg); err != nil {
+		if _, err := newPlanner(&cfg, &inventory{}, library.New(library.Options{})); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -28,7 +29,7 @@ func TestTheConfigurationKnowsEveryPolicy(t *testing.T) {
 func TestDevicesDoNotForgetForEachOther(t *testing.T) {
 	cfg := config.Default(config.System{})
 	cfg.Scheduling.Policy = "fair"
-	p, err := newPlanner(&cfg)
+	p, err := newPlanner(&cfg, &inventory{}, library.New(library.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

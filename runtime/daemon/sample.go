@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/abi"
@@ -17,6 +18,9 @@ import (
 // dropped. The first time is that long after the start: clients of the heddled
 // before have reconnected by then.
 const forgetEvery = time.Minute
+
+// saveEvery is how much of what was learnt a crash may cost.
+const saveEvery = 30 * time.Second
 
 // sampler holds what is reused from second to second.
 type sampler struct {
@@ -44,6 +48,8 @@ func (d *Daemon) sample(ctx context.Context) error {
 	defer ticker.Stop()
 	forget := time.NewTicker(forgetEvery)
 	defer forget.Stop()
+	save := time.NewTicker(saveEvery)
+	defer save.Stop()
 	count := -1
 	for {
 		select {
@@ -51,6 +57,10 @@ func (d *Daemon) sample(ctx context.Context) error {
 			return nil
 		case <-forget.C:
 			d.forgetOverrides()
+		case <-save.C:
+			if err := d.library.Save(); err != nil {
+				d.log.Warn("keep profiles", "error", err)
+			}
 		case now := <-ticker.C:
 			s.round(ctx, now)
 			if n := d.clients.Count(); n != count {
@@ -102,7 +112,12 @@ func (s *sampler) askDriver(ctx context.Context) {
 	if s.d.clients.Count() == 0 {
 		return
 	}
+	shared := map[gpu.UUID]bool{}
+	defer func() { s.d.inventory.setShared(shared) }()
 	for _, dev := range s.d.inventory.all() {
+		if usage, err := s.d.driver.Usage(ctx, dev.UUID); err == nil {
+			shared[dev.UUID] = slices.ContainsFunc(usage.Processes, func(p gpu.Process) bool { return p.MPS })
+		}
 		shares, err := s.d.driver.ProcessShares(ctx, dev.UUID, s.last)
 		if err != nil {
 			continue // a share is unknown then, and shown so

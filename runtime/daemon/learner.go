@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"github.com/heddle-project/heddle/runtime/clients"
+	"github.com/heddle-project/heddle/runtime/gpu"
+	"github.com/heddle-project/heddle/runtime/library"
+	"github.com/heddle-project/heddle/runtime/profiles"
+	"github.com/heddle-project/heddle/runtime/sched"
+	"github.com/heddle-project/heddle/runtime/shm"
+)
+
+// learner hands what clients tell to the library, and what it knows to the clients. It is used by one
+// goroutine.
+type learner struct {
+	inventory *inventory
+	library   *library.Library
+}
+
+var _ clients.Learner = (*learner)(nil)
+
+// Learn implements clients.Learner. A client on several devices has one table for all of them: where
+// they are of different models, what is known of the first counts.
+func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
+	var (
+		advice clients.Advice
+		tables [][]profiles.Entry
+	)
+	for i := range lesson.Devices {
+		d := &lesson.Devices[i]
+		model, ok := l.inventory.model(gpu.UUID(d.UUID))
+		if !ok {
+			continue // plugged in just now
+		}
+		a := l.library.Learn(library.Reader{Client: lesson.Client, Device: string(d.UUID[:])}, &library.Lesson{
+			Workload: library.Workload{
+				Identity: profiles.Identity{
+					Tenant: lesson.Tenant, Name: lesson.Name,
+					Command: lesson.Identity.Command, Executable: lesson.Identity.Executable,
+				},
+				Model: model.name, Device: profiles.Device{SMs: model.multiprocessors},
+			},
+			Descriptions: descriptions(lesson.Kernels),
+			Samples:      samples(lesson.Samples, d),
+			Beside:       sched.Bound(d.Beside),
+		})
+		if d.Alone && a.MeasureEvery != 1 {
+			// Nobody needs to know more of it now, and its launches take the fast path meanwhile.
+			a.MeasureEvery = 0
+		}
+		if advice.MeasureEvery == 0 || a.MeasureEvery != 0 && a.MeasureEvery < advice.MeasureEvery {
+			advice.MeasureEvery = a.MeasureEvery
+		}
+		advice.Fresh = advice.Fresh || a.Fresh
+		tables = append(tables, a.Table)
+	}
+	if advice.Fresh {
+		advice.Profile = entries(tables)
+	}
+	return advice
+}
+
+// Leave implements clients.Learner.
+func (l *learner) Leave(client uint64) { l.library.Leave(client) }
+
+func descriptions(kernels []shm.Kernel) []profiles.Description {
+	list := make([]profiles.Description, len(kernels))
+	for i := range kernels {
+		k := &kernels[i]
+		list[i] = profiles.Description{
+			Key: k.Key, Name: k.Name, Module: k.ModuleHash, Graph: k.Graph,
+			Shape: profiles.Shape{
+				Grid: k.Grid, Block: k.Block, DynamicShared: k.DynamicShared, StaticShared: k.StaticShared,
+				Registers: k.Registers, ThreadsMax: k.ThreadsMax, BlocksPerSM: k.BlocksPerSM,
+			},
+		}
+	}
+	return list
+}
+
+// samples are those of one device.
+func samples(all []shm.Sample, d *clients.LessonDevice) []profiles.Sample {
+	var list []profiles.Sample
+	for i := range all {
+		s := &all[i]
+		if s.Slot != d.Slot {
+			continue
+		}
+		list = append(list, profiles.Sample{
+			Kernel: s.Kernel, Previous: s.Previous, DeviceTime: s.DeviceTime, Gap: s.Gap,
+			Measured: s.Measured, HasGap: s.HasGap, Graph: s.Graph, Shared: d.Shared,
+		})
+	}
+	return list
+}
+
+// entries joins tables. Of a key that stands in several the first counts.
+func entries(tables [][]profiles.Entry) []shm.ProfileEntry {
+	var joined []shm.ProfileEntry
+	seen := map[uint64]struct{}{}
+	for _, table := range tables {
+		for _, e := range table {
+			if _, ok := seen[e.Key]; ok {
+				continue
+			}
+			if len(tables) > 1 {
+				seen[e.Key] = struct{}{}
+			}
+			joined = append(joined, shm.ProfileEntry(e))
+		}
+	}
+	return joined
+}
