@@ -93,32 +93,29 @@ static void read_peers(uint32_t device, struct view *view) {
     }
 }
 
-/* What is known of the kernel, else what the daemon says of kernels without a profile. */
-static uint64_t estimate_of(uint32_t device, uint64_t key, uint32_t *beside) {
+struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key) {
+    struct heddle_prediction prediction = {0};
     struct heddle_profile_entry entry;
 
-    *beside = 0;
     if (key != 0 && heddle_profile_find(heddle_verdict()->profile, key, &entry)) {
-        *beside = (entry.flags & HEDDLE_PROFILE_CORUN) != 0;
-        if (entry.estimate_ns != 0) {
-            return entry.estimate_ns;
-        }
+        prediction.ns = entry.estimate_ns;
+        prediction.flags = entry.flags;
     }
-    return heddle_load_relaxed64(&verdict_of(device)->estimate_ns);
-}
-
-uint64_t heddle_gate_estimate(uint32_t device, uint64_t key) {
-    uint32_t beside = 0;
-
-    return estimate_of(device, key, &beside);
+    if (prediction.ns == 0) {
+        prediction.ns = heddle_load_relaxed64(&verdict_of(device)->estimate_ns);
+        prediction.flags &= ~(uint32_t)HEDDLE_PROFILE_STEADY;
+    }
+    return prediction;
 }
 
 static void decide(uint32_t device, struct view *view) {
     const struct heddle_verdict_device *verdict = verdict_of(device);
+    const struct heddle_prediction prediction = heddle_gate_predict(device, view->key);
     struct heddle_gate_input *input = &view->input;
 
     input->gate = heddle_gate_word(device);
-    input->estimate_ns = estimate_of(device, view->key, &input->beside);
+    input->estimate_ns = prediction.ns;
+    input->beside = (prediction.flags & HEDDLE_PROFILE_CORUN) != 0;
     input->window_ns = heddle_load_relaxed64(&verdict->window_ns);
     input->quiet_ns = heddle_load_relaxed64(&verdict->quiet_ns);
     input->max_hold_ns = heddle_load_relaxed64(&verdict->max_hold_ns);

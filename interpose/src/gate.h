@@ -13,8 +13,13 @@ uint32_t heddle_gate_word(uint32_t device);
  */
 uint64_t heddle_gate_pass(uint32_t device, uint64_t key);
 
-/* Predicted device time of a kernel. */
-uint64_t heddle_gate_estimate(uint32_t device, uint64_t key);
+/* The device time that a kernel is taken to need: its profile's, else its class's. */
+struct heddle_prediction {
+    uint64_t ns;
+    uint32_t flags; /* HEDDLE_PROFILE_ */
+};
+
+struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key);
 
 /* How often a waiter of this process paused because doorbells rang in vain. */
 uint64_t heddle_gate_pauses(void);

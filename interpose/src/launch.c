@@ -106,7 +106,10 @@ static __attribute__((noinline)) void after(const struct heddle_launch *launch, 
         heddle_graph_memory_refresh();
     }
     if (marked) {
-        heddle_window_add(launch, heddle_gate_estimate((uint32_t)launch->device, launch->key));
+        const struct heddle_prediction prediction =
+            heddle_gate_predict((uint32_t)launch->device, launch->key);
+
+        heddle_window_add(launch, prediction.ns, (prediction.flags & HEDDLE_PROFILE_STEADY) != 0);
     }
 }
 

@@ -16,6 +16,13 @@
 
 enum { EVENTS = 64, POLL_NS = 15 * 1000, SLEEP_MAX_NS = 1000 * 1000 };
 
+/*
+ * Who does not know when the oldest launch ends looks each time that it may have run for this part
+ * longer than the last time, though not more rarely than every LATE_MAX_NS: the device stands still
+ * for no longer than that part, and a long launch does not cost a processor.
+ */
+enum { LATER_PART = 8, LATE_MAX_NS = 200 * 1000 };
+
 typedef heddle_result (*event_create)(void **, unsigned);
 typedef heddle_result (*event_record)(void *, void *);
 typedef heddle_result (*event_call)(void *);
@@ -27,6 +34,7 @@ struct event {
     uint64_t estimate_ns;
     uint64_t token; /* held by the launch, 0 = none */
     bool measured;  /* its time is counted when it was measured */
+    bool steady;    /* ends when predicted */
 };
 
 /* A ring of launches in the order they were made, each with the event behind it. */
@@ -114,7 +122,7 @@ static bool record(void *event, void *stream, bool per_thread) {
     return result == HEDDLE_CUDA_SUCCESS;
 }
 
-void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns) {
+void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns, bool steady) {
     struct window *window = &windows[launch->device];
     void *context = heddle_device_context();
     struct event *event = NULL;
@@ -133,6 +141,7 @@ void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns)
         event->estimate_ns = estimate_ns;
         event->token = launch->token;
         event->measured = launch->pair != 0;
+        event->steady = steady;
         if (window->count == 0) {
             window->since_ns = heddle_clock_now();
         }
@@ -155,6 +164,15 @@ static void sleep_exactly(uint64_t ns) {
     }
 }
 
+uint64_t heddle_window_pause(uint64_t elapsed_ns, uint64_t left_ns, bool steady) {
+    uint64_t pause = heddle_gate_clamp(elapsed_ns / LATER_PART, LATE_MAX_NS);
+
+    if (left_ns > POLL_NS && (steady || pause > left_ns)) {
+        pause = heddle_gate_clamp(left_ns, SLEEP_MAX_NS);
+    }
+    return pause > POLL_NS ? pause : POLL_NS;
+}
+
 /*
  * Asking now and then rather than waiting for the oldest event: that one may stand behind a wait
  * that only this thread can end, and then the gate's longest hold must end ours.
@@ -162,18 +180,20 @@ static void sleep_exactly(uint64_t ns) {
 void heddle_window_wait(uint32_t device) {
     struct window *window = &windows[device];
     const uint64_t now = heddle_clock_now();
+    uint64_t since = now;
     uint64_t end = 0;
-    uint64_t pause = POLL_NS;
+    bool steady = false;
 
     pthread_mutex_lock(&window->lock);
     if (window->count > 0) {
-        end = heddle_gate_add(window->since_ns, window->events[window->first].estimate_ns);
+        const struct event *oldest = &window->events[window->first];
+
+        since = heddle_gate_clamp(window->since_ns, now);
+        end = heddle_gate_add(since, oldest->estimate_ns);
+        steady = oldest->steady;
     }
     pthread_mutex_unlock(&window->lock);
-    if (end > now + POLL_NS) {
-        pause = heddle_gate_clamp(end - now, SLEEP_MAX_NS);
-    }
-    sleep_exactly(pause);
+    sleep_exactly(heddle_window_pause(now - since, end > now ? end - now : 0, steady));
 }
 
 void heddle_window_forget_context(const void *context) {

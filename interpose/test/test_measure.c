@@ -260,6 +260,17 @@ TEST("a window counts what is known of each kernel, else the estimate of the cla
     in_child(estimated);
 }
 
+TEST("a wait sleeps to the end of a steady kernel, and looks more often at others") {
+    CHECK_EQUAL(heddle_window_pause(0, 600000, true), 600000);
+    CHECK_EQUAL(heddle_window_pause(100000, 5000000, true), 1000000); /* no longer than this */
+    CHECK_EQUAL(heddle_window_pause(0, 600000, false), 15000);
+    CHECK_EQUAL(heddle_window_pause(400000, 200000, false), 50000);
+    CHECK_EQUAL(heddle_window_pause(400000, 30000, false), 30000); /* the end comes first */
+    CHECK_EQUAL(heddle_window_pause(400000, 0, true), 50000);      /* overdue */
+    CHECK_EQUAL(heddle_window_pause(UINT64_MAX, 0, false), 200000);
+    CHECK_EQUAL(heddle_window_pause(0, 3000, true), 15000);
+}
+
 static void priorities(void) {
     struct test_daemon *daemon = measuring(0, 0);
     int32_t *priority = &test_daemon_verdict(daemon)->devices[0].stream_priority;

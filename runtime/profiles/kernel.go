@@ -20,6 +20,8 @@ const (
 	// steady is the spread of a kernel's times, as a part of their mean, up to which the mean is what
 	// the next launch is predicted to take. Beyond it nine in ten are to be within the prediction.
 	steady = 0.3
+	// punctual is the spread up to which a launch can be taken to end when predicted.
+	punctual = 0.05
 )
 
 // Kernel is what is known of one kernel in one shape of launch.
@@ -46,6 +48,9 @@ type Kernel struct {
 func (k *Kernel) Settled() bool {
 	return k.Time.Weight >= settleSamples || k.Time.Weight >= settleLeast && k.Time.Error() < settleError
 }
+
+// Steady reports whether the next launch will take what is predicted, within a few percent.
+func (k *Kernel) Steady() bool { return k.Settled() && k.Time.Deviation() <= punctual*k.Time.Mean }
 
 // Mean is the mean of its times, 0 = unknown.
 func (k *Kernel) Mean() time.Duration { return time.Duration(math.Round(k.Time.Mean)) }

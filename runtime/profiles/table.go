@@ -16,6 +16,7 @@ type Entry struct {
 	Estimate time.Duration // predicted device time, 0 = unknown
 	Gap      time.Duration // predicted idle time that follows, 0 = not predictable
 	CoRun    bool          // may run beside peers whose corun bit is set
+	Steady   bool          // takes Estimate nearly each time
 	SMNeed   uint32        // SMs that the kernel fills, 0 = unknown
 }
 
@@ -36,7 +37,7 @@ func (p *Profile) Table(d Device, beside sched.Bound) (entries []Entry, left int
 	}
 	var candidates []candidate
 	for key, k := range p.kernels.all() {
-		e := Entry{Key: key, Estimate: k.Predict(), Gap: k.Gap.Predict(), SMNeed: k.Shape.SMNeed(d)}
+		e := Entry{Key: key, Estimate: k.Predict(), Gap: k.Gap.Predict(), Steady: k.Steady(), SMNeed: k.Shape.SMNeed(d)}
 		if e.Estimate == 0 && e.Gap == 0 {
 			continue
 		}

@@ -35,9 +35,9 @@ func TestTheTableTellsWhatIsUsefulFirst(t *testing.T) {
 	gap(1, 1, 700*us) // so that kernel 1 alone says nothing, and its pairs do
 	entries, left := p.Table(h100, sched.Bound{SMs: 20, DRAM: 0.5})
 	want := []Entry{
-		{Key: 2, Estimate: 200 * us, Gap: 500 * us, CoRun: true, SMNeed: 20},
+		{Key: 2, Estimate: 200 * us, Gap: 500 * us, CoRun: true, Steady: true, SMNeed: 20},
 		{Key: PairKey(1, 1), Gap: 700 * us},
-		{Key: 1, Estimate: 50 * us, SMNeed: 200},
+		{Key: 1, Estimate: 50 * us, Steady: true, SMNeed: 200},
 		{Key: PairKey(2, 1), Gap: 300 * us},
 		{Key: 3, Estimate: us},
 	}
@@ -253,5 +253,21 @@ func TestTheSlowdownSaysWhenItKnowsNothing(t *testing.T) {
 	s.Restart()
 	if _, _, ok := s.Estimate(); ok || s.Measured != 600*us || s.Expected != 500*us {
 		t.Errorf("after a restart: %+v", s)
+	}
+}
+
+func TestOnlyAPunctualKernelIsSteady(t *testing.T) {
+	p := New(ID{"w", "d"})
+	for i := range time.Duration(40) {
+		p.Observe(took(1, 100*us+i%2*us))
+		p.Observe(took(2, 100*us+i%2*100*us))
+	}
+	entries, _ := p.Table(Device{}, sched.Bound{})
+	steady := map[uint64]bool{}
+	for _, e := range entries {
+		steady[e.Key] = e.Steady
+	}
+	if !steady[1] || steady[2] {
+		t.Errorf("steady: %v, want the first only", steady)
 	}
 }

@@ -16,6 +16,7 @@ type ProfileEntry struct {
 	Estimate time.Duration // predicted device time, 0 = unknown
 	Gap      time.Duration // predicted idle time that follows, 0 = not predictable
 	CoRun    bool          // may run beside peers whose corun bit is set
+	Steady   bool          // takes Estimate nearly each time
 	SMNeed   uint32        // SMs that the kernel fills, 0 = unknown
 }
 
@@ -102,6 +103,9 @@ func (v *Verdict) storeEntry(place int, e ProfileEntry) {
 	flags := uint32(0)
 	if e.CoRun {
 		flags |= abi.ProfileCorun
+	}
+	if e.Steady {
+		flags |= abi.ProfileSteady
 	}
 	atomic.StoreUint64(&shared.EstimateNs, uint64(e.Estimate))
 	atomic.StoreUint64(&shared.GapNs, uint64(e.Gap))

@@ -31,6 +31,7 @@ func lookup(seg *abi.VerdictSegment, key uint64) (ProfileEntry, bool) {
 				Estimate: time.Duration(atomic.LoadUint64(&shared.EstimateNs)),
 				Gap:      time.Duration(atomic.LoadUint64(&shared.GapNs)),
 				CoRun:    atomic.LoadUint32(&shared.Flags)&abi.ProfileCorun != 0,
+				Steady:   atomic.LoadUint32(&shared.Flags)&abi.ProfileSteady != 0,
 				SMNeed:   atomic.LoadUint32(&shared.SMNeed),
 			}
 			return e, atomic.LoadUint64(&shared.Key) == key
@@ -47,7 +48,7 @@ func crowded(r *rand.Rand) uint64 {
 func valuesOf(key uint64, version int) ProfileEntry {
 	n := key&0xffffff + 100*uint64(version)
 	return ProfileEntry{
-		Key: key, Estimate: time.Duration(n + 1), Gap: time.Duration(n + 2), CoRun: n%2 == 0, SMNeed: uint32(n + 3),
+		Key: key, Estimate: time.Duration(n + 1), Gap: time.Duration(n + 2), CoRun: n%2 == 0, Steady: n%3 == 0, SMNeed: uint32(n + 3),
 	}
 }
 
