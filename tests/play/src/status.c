@@ -3,23 +3,28 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
 
 /* False when nobody reads any more. */
 static bool write_line(struct play_status *status) {
-    char line[160];
+    char line[PLAY_LINE_MAX];
     /* done first: then begun can be more, never less. */
     const uint64_t done = atomic_load(&status->done);
     const uint64_t begun = atomic_load(&status->begun);
-    const int size =
-        snprintf(line, sizeof line,
-                 "{\"t_s\":%.3f,\"begun\":%" PRIu64 ",\"done\":%" PRIu64 ",\"last_ms\":%.3f}\n",
-                 (double)(play_now_ns() - status->start_ns) / 1e9, begun, done,
-                 (double)atomic_load(&status->last_ns) / 1e6);
+    const int size = snprintf(line, sizeof line,
+                              "{\"t_s\":%.3f,\"begun\":%" PRIu64 ",\"done\":%" PRIu64
+                              ",\"last_ms\":%.3f,\"dropped\":%" PRIu64 "}\n",
+                              (double)(play_now_ns() - status->start_ns) / 1e9, begun, done,
+                              (double)atomic_load(&status->last_ns) / 1e6, status->dropped);
 
-    return write(status->fd, line, (size_t)size) == size;
+    const enum play_line_result result = play_line_write(&status->writer, line, (size_t)size);
+    status->dropped += result == PLAY_LINE_DROPPED ? 1 : 0;
+    return result != PLAY_LINE_CLOSED;
+}
+
+uint64_t play_status_next(uint64_t due, uint64_t interval, uint64_t now) {
+    return due > now ? due : due + (now - due) / interval * interval + interval;
 }
 
 static void *report(void *argument) {
@@ -29,7 +34,7 @@ static void *report(void *argument) {
 
     pthread_mutex_lock(&status->lock);
     while (!status->stopping && read) {
-        next += status->interval_ns;
+        next = play_status_next(next + status->interval_ns, status->interval_ns, play_now_ns());
         const struct timespec until = {(time_t)(next / 1000000000U), (long)(next % 1000000000U)};
         while (!status->stopping &&
                pthread_cond_timedwait(&status->wake, &status->lock, &until) == 0) {
@@ -48,10 +53,10 @@ bool play_status_start(struct play_status *status, uint64_t interval_ms, int fd,
 
     status->interval_ns = interval_ms * 1000000U;
     status->start_ns = start_ns;
-    status->fd = fd;
     if (interval_ms == 0) {
         return true;
     }
+    play_line_open(&status->writer, fd);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&status->wake, &attributes);
@@ -61,6 +66,7 @@ bool play_status_start(struct play_status *status, uint64_t interval_ms, int fd,
     if (code != 0) {
         pthread_cond_destroy(&status->wake);
         pthread_mutex_destroy(&status->lock);
+        play_line_close(&status->writer);
         status->interval_ns = 0;
         return play_fail(err, "start the status thread: %s", strerror(code));
     }
@@ -78,4 +84,5 @@ void play_status_stop(struct play_status *status) {
     pthread_join(status->thread, NULL);
     pthread_cond_destroy(&status->wake);
     pthread_mutex_destroy(&status->lock);
+    play_line_close(&status->writer);
 }

@@ -1,6 +1,7 @@
 /*
  * Progress for whoever watches: one JSON line per interval, from a thread of its own, so that a
- * player that is held or starved is seen to stand still.
+ * player that is held or starved is seen to stand still. A reader that does not read loses lines and
+ * learns how many; the player never waits for it.
  */
 #ifndef PLAY_STATUS_H
 #define PLAY_STATUS_H
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "line.h"
 
 struct play_status {
     _Atomic uint64_t begun;
@@ -18,7 +20,8 @@ struct play_status {
 
     uint64_t interval_ns; /* 0: nobody watches */
     uint64_t start_ns;
-    int fd;
+    struct play_line_writer writer;
+    uint64_t dropped; /* lines that the reader was too far behind to get */
     pthread_t thread;
     pthread_mutex_t lock; /* guards stopping */
     pthread_cond_t wake;
@@ -28,6 +31,12 @@ struct play_status {
 bool play_status_start(struct play_status *status, uint64_t interval_ms, int fd, uint64_t start_ns,
                        struct play_error *err);
 void play_status_stop(struct play_status *status);
+
+/*
+ * When the line that was due then is written: at once if the time is to come; else the times that
+ * have passed are left out, for lines in a burst would all say the same.
+ */
+uint64_t play_status_next(uint64_t due, uint64_t interval, uint64_t now);
 
 static inline void play_status_begin(struct play_status *status) {
     atomic_fetch_add_explicit(&status->begun, 1, memory_order_relaxed);

@@ -12,7 +12,7 @@ expect() {
         env+=("$1")
         shift
     done
-    out=$(env "${env[@]}" "$player" "$@" 2>&1)
+    out=$(timeout -k 1 60 env "${env[@]}" "$player" "$@" 2>&1)
     code=$?
     if [[ $code -ne $want || ! $out =~ $pattern ]]; then
         printf '%s: exit %d (want %d), said: %s\n' "$what" "$code" "$want" "$out" >&2
@@ -29,6 +29,12 @@ expect "an open loop" 0 '"arrivals":"poisson:500",.*"requests":[1-9]' "${infer[@
 expect "a job" 0 '"iterations":[1-9][0-9]*,"it_s":[1-9]' "${train[@]}" --json
 expect "a job as a graph" 0 '"graph":true' "${train[@]}" --graph --json
 expect "progress" 0 '"begun":[0-9]+,"done":[0-9]+' "${train[@]}" --status 20
+# A pipe that is full already, and stays so: nobody reads it.
+pipe=$(mktemp -u)
+mkfifo "$pipe" && exec 9<>"$pipe" && rm "$pipe"
+dd if=/dev/zero of=/proc/self/fd/9 oflag=nonblock bs=4096 2>/dev/null
+expect "progress that nobody reads" 0 '"checked":true' "${train[@]}" --status 5 --status-fd 9 --json
+exec 9>&-
 expect "a name to be quoted" 0 '"device":"test \\"driver\\""' "${infer[@]}" --json
 expect "a start in step with others" 0 'ready' --ready-fd 1 --start-at 1 "${infer[@]}"
 expect "the module" 0 'softgpu.kernel .* busy time_ns=param:1' --table "$tables/training.csv" --ptx
