@@ -1,6 +1,7 @@
 /* heddle-play: plays a table of kernels as an inference service or as a training job. */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,11 @@ enum exit_status {
     EXIT_WRONG = 3,
 };
 
-static volatile bool stop;
+static atomic_bool stop;
 
 static void on_signal(int number) {
     (void)number;
-    stop = true;
+    atomic_store(&stop, true);
 }
 
 /* The first signal ends the measurement early, the second one the process. */

@@ -15,7 +15,7 @@
 /* What all lanes share. */
 struct run {
     const struct play_options *options;
-    const volatile bool *stop;
+    const atomic_bool *stop;
     uint64_t warm_ns; /* what begins before is not measured */
     uint64_t end_ns;  /* nothing begins after */
     struct play_status status;
@@ -59,10 +59,7 @@ static uint64_t next_arrival(struct run *run) {
 static bool play_one(struct player *player, uint64_t due) {
     struct run *run = player->run;
 
-    while (!*run->stop && play_now_ns() < due) {
-        play_sleep_until_ns(due);
-    }
-    if (*run->stop) {
+    if (!play_sleep_unless(due, run->stop)) {
         return true;
     }
     play_status_begin(&run->status);
@@ -90,7 +87,7 @@ static void *play(void *argument) {
     /* The default slack of 50 us would be added to every request that finds the service idle. */
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
     player->ok = play_lane_enter(&player->lane, &player->err);
-    while (player->ok && !*run->stop) {
+    while (player->ok && !atomic_load(run->stop)) {
         const uint64_t due = infer ? next_arrival(run) : play_now_ns();
         if (due >= run->end_ns) {
             break;
@@ -177,8 +174,8 @@ static bool play_all(struct player *players, struct run *run, struct play_result
     uint32_t started = 0;
     uint64_t start = 0;
 
-    if (!play_wait_for_start(options->ready_fd, options->start_fd, options->start_at, &start,
-                             err)) {
+    if (!play_wait_for_start(options->ready_fd, options->start_fd, options->start_at, run->stop,
+                             &start, err)) {
         return false;
     }
     result->start_ns = start;
@@ -208,7 +205,7 @@ static bool play_all(struct player *players, struct run *run, struct play_result
 }
 
 bool play_run(const struct play_options *options, struct play_device *device,
-              struct play_arrivals *arrivals, const volatile bool *stop, struct play_result *result,
+              struct play_arrivals *arrivals, const atomic_bool *stop, struct play_result *result,
               struct play_error *err) {
     struct run run = {.options = options, .stop = stop, .arrivals = arrivals};
     struct player *players = calloc(options->threads, sizeof *players);

@@ -2,6 +2,8 @@
 #ifndef PLAY_RUN_H
 #define PLAY_RUN_H
 
+#include <stdatomic.h>
+
 #include "arrivals.h"
 #include "lane.h"
 #include "options.h"
@@ -18,7 +20,7 @@ struct play_result {
 
 /* Plays as the options say; stops early when *stop becomes true. False: err says why. */
 bool play_run(const struct play_options *options, struct play_device *device,
-              struct play_arrivals *arrivals, const volatile bool *stop, struct play_result *result,
+              struct play_arrivals *arrivals, const atomic_bool *stop, struct play_result *result,
               struct play_error *err);
 
 #endif /* PLAY_RUN_H */

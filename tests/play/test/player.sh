@@ -3,6 +3,8 @@
 set -uo pipefail
 player=$1 driver=$2 tables=$3
 failures=0
+work=$(mktemp -d)
+trap 'rm -r "$work"' EXIT
 
 # expect WHAT CODE PATTERN [NAME=VALUE...] ARG...: runs the player and looks at its exit code and its output.
 expect() {
@@ -30,14 +32,36 @@ expect "a job" 0 '"iterations":[1-9][0-9]*,"it_s":[1-9]' "${train[@]}" --json
 expect "a job as a graph" 0 '"graph":true' "${train[@]}" --graph --json
 expect "progress" 0 '"begun":[0-9]+,"done":[0-9]+' "${train[@]}" --status 20
 # A pipe that is full already, and stays so: nobody reads it.
-pipe=$(mktemp -u)
-mkfifo "$pipe" && exec 9<>"$pipe" && rm "$pipe"
+mkfifo "$work/full"
+exec 9<>"$work/full"
 dd if=/dev/zero of=/proc/self/fd/9 oflag=nonblock bs=4096 2>/dev/null
 expect "progress that nobody reads" 0 '"checked":true' "${train[@]}" --status 5 --status-fd 9 --json
 exec 9>&-
 expect "a name to be quoted" 0 '"device":"test \\"driver\\""' "${infer[@]}" --json
 expect "a start in step with others" 0 'ready' --ready-fd 1 --start-at 1 "${infer[@]}"
 expect "the module" 0 'softgpu.kernel .* busy time_ns=param:1' --table "$tables/training.csv" --ptx
+
+# stopped WHAT ARG...: a player with minutes to sleep ends soon after SIGTERM, whichever thread it was that slept.
+stopped() {
+    local what=$1 code
+    shift
+    LD_LIBRARY_PATH=$driver timeout --foreground -k 20 60 "$player" --table "$tables/small-inference.csv" --mode infer --json \
+        --duration 86400 --ready-fd 8 "$@" 8>"$work/ready" >"$work/said" 2>&1 &
+    head -n 1 "$work/ready" >/dev/null
+    sleep 0.2 # until it sleeps; were it late, it would only be told earlier
+    kill -TERM $! || failures=$((failures + 1))
+    wait $!
+    code=$?
+    if [[ $code -ne 0 ]] || ! grep -q '"checked":true' "$work/said"; then
+        printf '%s: exit %d, said: %s\n' "$what" "$code" "$(<"$work/said")" >&2
+        failures=$((failures + 1))
+    fi
+}
+
+mkfifo "$work/ready" "$work/start"
+stopped "SIGTERM before the next request" --arrivals poisson:0.001
+stopped "SIGTERM before the start" --start-at 9000000000000000000
+stopped "SIGTERM before the word to start" --start-fd 9 9<>"$work/start"
 
 expect "a lost kernel" 3 'wrong results' PLAY_TEST_FAULT=lose:100 "${train[@]}"
 expect "a doubled kernel" 3 'wrong results' PLAY_TEST_FAULT=double:100 "${train[@]}"
