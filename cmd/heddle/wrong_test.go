@@ -37,7 +37,12 @@ func TestWrongUse(t *testing.T) {
 		{"--timeout 0s ps", `heddle ps: --timeout 0s: must be more than zero`, exitUsage},
 		{"set", `heddle set: give one of --client, --pid and --tenant`, exitUsage},
 		{"set --pid 1 --client 2 -p 1", `heddle set: give one of --client, --pid and --tenant`, exitUsage},
-		{"set --client 3", `heddle set: nothing to change: give --priority, --weight or both`, exitUsage},
+		{"set --client 3", `heddle set: nothing to change: give --priority, --weight or both, or --reset`, exitUsage},
+		{"set --client 3 --reset=false", `heddle set: nothing to change: give --priority, --weight or both, or --reset`, exitUsage},
+		{"set --client 3 --reset -p low", `heddle set: give --reset or new values, not both`, exitUsage},
+		{"set --tenant web --reset -w 5", `heddle set: give --reset or new values, not both`, exitUsage},
+		{"set --reset", `heddle set: give one of --client, --pid and --tenant`, exitUsage},
+		{"set --client 99 --reset", `heddle set: no client 99 (heddle ps lists them)`, exitFailure},
 		{"set --client x -p low", `heddle set: --client x: not a number in range`, exitUsage},
 		{"set --client 3 -p urgent", `heddle set: --priority urgent: not a class: realtime, high, normal, low, idle, or 0 (most urgent) to 9`, exitUsage},
 		{"set --client 3 -p 10", `heddle set: --priority 10: not a class: realtime, high, normal, low, idle, or 0 (most urgent) to 9`, exitUsage},
@@ -120,9 +125,12 @@ func TestOthersMayLookButNotChange(t *testing.T) {
 	if got := invoke(t, d.env(), screen{}, "ps"); got.code != exitOK {
 		t.Errorf("ps: %+v", got)
 	}
-	for _, args := range [][]string{{"set", "--client", "3", "-w", "5"}, {"set", "--tenant", "web", "-p", "low"}} {
+	for _, args := range [][]string{
+		{"set", "--client", "3", "-w", "5"}, {"set", "--tenant", "web", "-p", "low"}, {"set", "--tenant", "web", "--reset"},
+	} {
 		got := invoke(t, d.env(), screen{}, args...)
-		if got.code != exitFailure || !strings.Contains(got.stderr, "may only look") || strings.Count(got.stderr, "\n") != 1 {
+		if got.code != exitFailure || !strings.HasPrefix(got.stderr, "heddle set: uid ") ||
+			!strings.Contains(got.stderr, " may only look; ") || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("heddle %v: %+v", args, got)
 		}
 	}

@@ -128,13 +128,13 @@ func toConnect(err error) error {
 	return connect.NewError(connect.Code(errdefs.Code(err)), err)
 }
 
-func (h *handler) mayChange(ctx context.Context, what string) error {
+func (h *handler) mayChange(ctx context.Context) error {
 	peer, ok := peerFrom(ctx)
 	if ok && h.admin(peer) {
 		return nil
 	}
 	return toConnect(errdefs.Errorf(errdefs.PermissionDenied,
-		"%s: uid %d may only look; root, heddled's own user and its admin group change things", what, peer.UID))
+		"uid %d may only look; root, heddled's own user and its admin group change things", peer.UID))
 }
 
 func (h *handler) Status(ctx context.Context, _ *heddlev1.StatusRequest) (*heddlev1.StatusResponse, error) {
@@ -178,7 +178,7 @@ func (h *handler) WatchClients(ctx context.Context, req *heddlev1.WatchClientsRe
 }
 
 func (h *handler) SetClient(ctx context.Context, req *heddlev1.SetClientRequest) (*heddlev1.SetClientResponse, error) {
-	if err := h.mayChange(ctx, "set client"); err != nil {
+	if err := h.mayChange(ctx); err != nil {
 		return nil, err
 	}
 	client, err := h.backend.SetClient(ctx, req)
@@ -186,7 +186,7 @@ func (h *handler) SetClient(ctx context.Context, req *heddlev1.SetClientRequest)
 }
 
 func (h *handler) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (*heddlev1.SetTenantResponse, error) {
-	if err := h.mayChange(ctx, "set tenant"); err != nil {
+	if err := h.mayChange(ctx); err != nil {
 		return nil, err
 	}
 	clients, err := h.backend.SetTenant(ctx, req)
