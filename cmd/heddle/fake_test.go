@@ -125,6 +125,10 @@ func (d *fakeDaemon) SetClient(_ context.Context, req *heddlev1.SetClientRequest
 	}
 	c := d.clients[i]
 	d.calls = append(d.calls, fmt.Sprintf("client %d", c.GetId()))
+	if req.GetReset_() {
+		d.calls = append(d.calls, "reset")
+		c.Priority, c.Weight = 5, 100
+	}
 	if req.Priority != nil {
 		c.Priority = req.GetPriority()
 	}
@@ -147,6 +151,9 @@ func (d *fakeDaemon) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest
 		return 0, errdefs.Errorf(errdefs.NotFound, "no tenant %s", req.GetTenant())
 	}
 	d.calls = append(d.calls, "tenant "+req.GetTenant())
+	if req.GetReset_() {
+		d.calls = append(d.calls, "reset")
+	}
 	return n, nil
 }
 

@@ -152,13 +152,13 @@ func (c *Conn) Watch(ctx context.Context, interval time.Duration, f func([]*hedd
 	return err
 }
 
-// SetClient changes one living client.
+// SetClient changes one living client, or undoes that.
 func (c *Conn) SetClient(ctx context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
 	res, err := c.service.SetClient(ctx, req)
 	return res.GetClient(), c.fromConnect(err)
 }
 
-// SetTenant changes a tenant, and tells how many living clients that changed.
+// SetTenant changes a tenant or undoes that, and tells how many living clients that changed.
 func (c *Conn) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (int, error) {
 	res, err := c.service.SetTenant(ctx, req)
 	return int(res.GetClients()), c.fromConnect(err)

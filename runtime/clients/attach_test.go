@@ -132,34 +132,6 @@ func TestHintsMoveInsideTheGrant(t *testing.T) {
 	}
 }
 
-func TestSetChangesALivingClient(t *testing.T) {
-	s := serve(t)
-	a := attach(t, s.path, hello("a"))
-	a.open(0, gpu0)
-	b := attach(t, s.path, hello("b"))
-	b.open(0, gpu0)
-	seven, two := 7, 2
-	if info, err := s.SetClient(a.welcome.ClientID, Override{Priority: &seven}); err != nil || info.Priority != 7 {
-		t.Fatalf("%+v, %v", info, err)
-	}
-	eventually(t, "a yields to b", func() bool { return a.gate(0) == abi.GateYield && b.gate(0) == abi.GatePublish })
-	if n, err := s.SetTenant("t", Override{Priority: &two}); err != nil || n != 2 {
-		t.Fatalf("%d, %v", n, err)
-	}
-	for _, c := range s.List() {
-		if want := map[string]int{"a": 7, "b": 2}[c.Name]; c.Priority != want {
-			t.Errorf("%s: class %d, want %d", c.Name, c.Priority, want)
-		}
-	}
-	if _, err := s.SetClient(99, Override{Priority: &two}); err == nil {
-		t.Error("a client that is not there was set")
-	}
-	ten := 10
-	if _, err := s.SetClient(a.welcome.ClientID, Override{Priority: &ten}); err == nil {
-		t.Error("class 10 was set")
-	}
-}
-
 func TestAClientThatChangesItsClassTradesItsArena(t *testing.T) {
 	s := serve(t)
 	a := attach(t, s.path, withPriority("a", 5))
@@ -182,9 +154,10 @@ func TestAClientThatChangesItsClassTradesItsArena(t *testing.T) {
 	// included, and must get its place there back.
 	for range 3 {
 		for _, class := range []int{7, 2} {
-			if _, err := s.SetClient(a.welcome.ClientID, Override{Priority: &class}); err != nil {
-				t.Fatal(err)
-			}
+			s.policy.mu.Lock()
+			s.policy.grants["a"] = Grant{Tenant: "t", Override: Override{Priority: &class}}
+			s.policy.mu.Unlock()
+			s.Regrant(t.Context(), func(i *Info) bool { return i.ID == a.welcome.ClientID })
 			low, high, below := a, b, uint32(7)
 			if class == 2 {
 				low, high, below = b, a, 5

@@ -225,14 +225,10 @@ func (m *Manager) admit(ctx context.Context, c *client, cred unix.Ucred, pidfd *
 		return err
 	}
 	c.id = id
-	c.grant, err = m.opt.Admission.Admit(ctx, &Applicant{Identity: c.identity, ID: id, Name: c.hello.Name})
+	regrants := m.regrants.Load()
+	c.grant, err = m.ask(ctx, c)
 	if err != nil {
 		return err
-	}
-	// The common clock is shifted for this client, so it cannot compare its
-	// peers' times with its own.
-	if c.identity.ForeignTime && m.opt.Clock.Source == abi.ClockMonotonic {
-		c.grant.Strict = true
 	}
 	c.resolve()
 	c.verdict, err = shm.NewVerdict(m.opt.Generation, m.opt.Clock, m.opt.FailMode)
@@ -241,6 +237,10 @@ func (m *Manager) admit(ctx context.Context, c *client, cred unix.Ucred, pidfd *
 	}
 	if err := m.attach(c); err != nil {
 		return errors.Join(err, c.verdict.Close())
+	}
+	if m.regrants.Load() != regrants {
+		// Something was set after this client had its answer, and before it could be found.
+		m.regrant(ctx, func(i *Info) bool { return i.ID == id })
 	}
 	return nil
 }

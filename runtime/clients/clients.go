@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/abi"
-	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
@@ -145,7 +144,10 @@ type Manager struct {
 	workers  sync.WaitGroup
 
 	refusing atomic.Int32 // refusals under way
+	regrants atomic.Uint64
 	totals   struct{ attached, refused, evicted atomic.Uint64 }
+
+	regranting sync.Mutex // taken before mu
 
 	mu       sync.Mutex
 	draining bool
@@ -278,13 +280,4 @@ func (m *Manager) checkToken(token wire.Token, uid int) (uint64, bool) {
 	id := tokenID(token)
 	want := signToken(m.opt.Secret, id, uid)
 	return id, id != 0 && hmac.Equal(token[:], want[:])
-}
-
-// find returns a living client.
-func (m *Manager) find(id uint64) (*client, error) {
-	c, ok := m.clients[id]
-	if !ok {
-		return nil, errdefs.Errorf(errdefs.NotFound, "no client %d is attached", id)
-	}
-	return c, nil
 }

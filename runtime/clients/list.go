@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/abi"
-	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
@@ -155,80 +154,6 @@ type Totals struct{ Attached, Refused, Evicted uint64 }
 // Totals returns the counts.
 func (m *Manager) Totals() Totals {
 	return Totals{m.totals.attached.Load(), m.totals.refused.Load(), m.totals.evicted.Load()}
-}
-
-// SetClient changes one client until it detaches; nil = leave as it is.
-func (m *Manager) SetClient(id uint64, o Override) (Info, error) {
-	if err := checkOverride(o); err != nil {
-		return Info{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c, err := m.find(id)
-	if err != nil {
-		return Info{}, err
-	}
-	if o.Priority != nil {
-		c.grant.Override.Priority = o.Priority
-	}
-	if o.Weight != nil {
-		c.grant.Override.Weight = o.Weight
-	}
-	m.changed(c)
-	info := c.info()
-	c.look(&info)
-	return info, nil
-}
-
-// SetTenant changes what the clients of a tenant are granted, and returns how
-// many there are. Hints can lower the new class, not raise it.
-func (m *Manager) SetTenant(tenant string, o Override) (int, error) {
-	if err := checkOverride(o); err != nil {
-		return 0, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := 0
-	for _, c := range m.clients {
-		if c.grant.Tenant != tenant {
-			continue
-		}
-		n++
-		c.grant.Apply(o)
-		m.changed(c)
-	}
-	return n, nil
-}
-
-// Apply replaces what a grant says by what an administrator set for its
-// tenant.
-func (g *Grant) Apply(o Override) {
-	if o.Priority != nil {
-		g.Priority, g.MaxPriority = *o.Priority, *o.Priority
-	}
-	if o.Weight != nil {
-		g.Weight, g.MaxWeight = *o.Weight, *o.Weight
-	}
-}
-
-func checkOverride(o Override) error {
-	if p := o.Priority; p != nil && (*p < 0 || *p >= abi.ClassesMax) {
-		return errdefs.Errorf(errdefs.Invalid, "priority %d is not between 0 and %d", *p, abi.ClassesMax-1)
-	}
-	if w := o.Weight; w != nil && (*w < 1 || *w > weightMax) {
-		return errdefs.Errorf(errdefs.Invalid, "weight %d is not between 1 and %d", *w, weightMax)
-	}
-	return nil
-}
-
-// changed recomputes a client's class and weight.
-func (m *Manager) changed(c *client) {
-	c.resolve()
-	for _, b := range c.bindings {
-		if b != nil {
-			m.markDirty(b.device)
-		}
-	}
 }
 
 // Sample is what one client published, read once and checked.

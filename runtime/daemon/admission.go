@@ -108,8 +108,12 @@ func override(o store.Override) clients.Override {
 	return out
 }
 
-// merge lays what is set in more over what was set before.
+// merge lays what is set in more over what was set before. More that sets
+// nothing undoes it all.
 func merge(before, more store.Override) store.Override {
+	if more.IsZero() {
+		return more
+	}
 	if more.Priority != nil {
 		before.Priority = more.Priority
 	}
@@ -119,7 +123,8 @@ func merge(before, more store.Override) store.Override {
 	return before
 }
 
-// setTenant keeps an override on disk, and then for the clients to come.
+// setTenant keeps an override on disk, and then for the clients to come; a zero
+// one undoes what was set before.
 func (a *admission) setTenant(s *store.Store, name string, o store.Override) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,7 +132,7 @@ func (a *admission) setTenant(s *store.Store, name string, o store.Override) err
 	if err := s.SetTenant(name, all); err != nil {
 		return err
 	}
-	a.tenants[name] = all
+	keep(a.tenants, name, all)
 	return nil
 }
 
@@ -139,8 +144,17 @@ func (a *admission) setClient(s *store.Store, id uint64, o store.Override) error
 	if err := s.SetClient(id, all); err != nil {
 		return err
 	}
-	a.clients[id] = all
+	keep(a.clients, id, all)
 	return nil
+}
+
+// keep is for a map what the store does with its file.
+func keep[K comparable](all map[K]store.Override, key K, o store.Override) {
+	if o.IsZero() {
+		delete(all, key)
+		return
+	}
+	all[key] = o
 }
 
 // forget removes the overrides of clients that living does not know, and

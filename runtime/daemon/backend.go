@@ -187,8 +187,8 @@ func gateText(gate uint32) string {
 }
 
 // SetClient implements api.Backend.
-func (b *backend) SetClient(_ context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
-	o, err := overrideOf(req.Priority, req.Weight)
+func (b *backend) SetClient(ctx context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
+	o, err := overrideOf(req.Priority, req.Weight, req.GetReset_())
 	if err != nil {
 		return nil, err
 	}
@@ -200,18 +200,24 @@ func (b *backend) SetClient(_ context.Context, req *heddlev1.SetClientRequest) (
 	if err := b.d.admission.setClient(b.d.store, id, o); err != nil {
 		return nil, err
 	}
-	info, err := b.d.clients.SetClient(id, override(o))
-	if err != nil {
-		return nil, err // it left meanwhile; what was kept for it is dropped later
+	changed := b.d.clients.Regrant(ctx, func(c *clients.Info) bool { return c.ID == id })
+	if len(changed) == 0 { // what was kept for it is dropped later
+		return nil, errdefs.Errorf(errdefs.NotFound, "client %d has just left", id)
 	}
-	b.d.log.Info("client set", "client", id, "priority", info.Priority, "weight", info.Weight)
-	return b.protoClient(&info), nil
+	info := &changed[0]
+	b.d.log.Info("client set", "client", id, "priority", info.Priority, "weight", info.Weight, "reset", o.IsZero())
+	return b.protoClient(info), nil
 }
 
-func overrideOf(priority, weight *uint32) (store.Override, error) {
+// overrideOf is what a request asks to set; nothing, if it is to undo what was
+// set before.
+func overrideOf(priority, weight *uint32, reset bool) (store.Override, error) {
 	o := store.Override{Priority: priority, Weight: weight}
-	if o.IsZero() {
-		return o, errdefs.Errorf(errdefs.Invalid, "neither a priority nor a weight is given")
+	switch {
+	case reset && !o.IsZero():
+		return o, errdefs.Errorf(errdefs.Invalid, "a reset with a priority or a weight")
+	case !reset && o.IsZero():
+		return o, errdefs.Errorf(errdefs.Invalid, "neither a priority nor a weight nor a reset is given")
 	}
 	if p := priority; p != nil && *p >= abi.ClassesMax {
 		return o, errdefs.Errorf(errdefs.Invalid, "priority %d is not between 0 and %d", *p, abi.ClassesMax-1)
@@ -248,8 +254,8 @@ func (b *backend) living(match func(*clients.Info) bool, format string, args ...
 }
 
 // SetTenant implements api.Backend.
-func (b *backend) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest) (uint32, error) {
-	o, err := overrideOf(req.Priority, req.Weight)
+func (b *backend) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (uint32, error) {
+	o, err := overrideOf(req.Priority, req.Weight, req.GetReset_())
 	if err != nil {
 		return 0, err
 	}
@@ -259,12 +265,9 @@ func (b *backend) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest) (
 	if err := b.d.admission.setTenant(b.d.store, req.GetTenant(), o); err != nil {
 		return 0, err
 	}
-	n, err := b.d.clients.SetTenant(req.GetTenant(), override(o))
-	if err != nil {
-		return 0, err
-	}
-	b.d.log.Info("tenant set", "tenant", req.GetTenant(), "clients", n)
-	return uint32(n), nil // bounded by configuration
+	changed := b.d.clients.Regrant(ctx, func(c *clients.Info) bool { return c.Tenant == req.GetTenant() })
+	b.d.log.Info("tenant set", "tenant", req.GetTenant(), "clients", len(changed), "reset", o.IsZero())
+	return uint32(len(changed)), nil // bounded by configuration
 }
 
 // Config implements api.Backend.

@@ -979,9 +979,12 @@ type SetClientRequest struct {
 	//
 	//	*SetClientRequest_Id
 	//	*SetClientRequest_Pid
-	Target        isSetClientRequest_Target `protobuf_oneof:"target"`
-	Priority      *uint32                   `protobuf:"varint,3,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	Weight        *uint32                   `protobuf:"varint,4,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	Target   isSetClientRequest_Target `protobuf_oneof:"target"`
+	Priority *uint32                   `protobuf:"varint,3,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	Weight   *uint32                   `protobuf:"varint,4,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	// Undoes what was set for this client; with a priority or a weight it is an
+	// invalid request.
+	Reset_        bool `protobuf:"varint,5,opt,name=reset,proto3" json:"reset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1055,6 +1058,13 @@ func (x *SetClientRequest) GetWeight() uint32 {
 	return 0
 }
 
+func (x *SetClientRequest) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
 type isSetClientRequest_Target interface {
 	isSetClientRequest_Target()
 }
@@ -1116,10 +1126,13 @@ func (x *SetClientResponse) GetClient() *Client {
 }
 
 type SetTenantRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Priority      *uint32                `protobuf:"varint,2,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	Weight        *uint32                `protobuf:"varint,3,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Priority *uint32                `protobuf:"varint,2,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	Weight   *uint32                `protobuf:"varint,3,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	// Undoes what was set for this tenant; with a priority or a weight it is an
+	// invalid request.
+	Reset_        bool `protobuf:"varint,4,opt,name=reset,proto3" json:"reset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1173,6 +1186,13 @@ func (x *SetTenantRequest) GetWeight() uint32 {
 		return *x.Weight
 	}
 	return 0
+}
+
+func (x *SetTenantRequest) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
 }
 
 type SetTenantResponse struct {
@@ -1466,21 +1486,23 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x04busy\x18\t \x01(\bR\x04busy\x12\x12\n" +
 	"\x04held\x18\n" +
 	" \x01(\bR\x04heldB\r\n" +
-	"\v_busy_share\"\x98\x01\n" +
+	"\v_busy_share\"\xae\x01\n" +
 	"\x10SetClientRequest\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\x04H\x00R\x02id\x12\x12\n" +
 	"\x03pid\x18\x02 \x01(\rH\x00R\x03pid\x12\x1f\n" +
 	"\bpriority\x18\x03 \x01(\rH\x01R\bpriority\x88\x01\x01\x12\x1b\n" +
-	"\x06weight\x18\x04 \x01(\rH\x02R\x06weight\x88\x01\x01B\b\n" +
+	"\x06weight\x18\x04 \x01(\rH\x02R\x06weight\x88\x01\x01\x12\x14\n" +
+	"\x05reset\x18\x05 \x01(\bR\x05resetB\b\n" +
 	"\x06targetB\v\n" +
 	"\t_priorityB\t\n" +
 	"\a_weight\">\n" +
 	"\x11SetClientResponse\x12)\n" +
-	"\x06client\x18\x01 \x01(\v2\x11.heddle.v1.ClientR\x06client\"\x80\x01\n" +
+	"\x06client\x18\x01 \x01(\v2\x11.heddle.v1.ClientR\x06client\"\x96\x01\n" +
 	"\x10SetTenantRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\rH\x00R\bpriority\x88\x01\x01\x12\x1b\n" +
-	"\x06weight\x18\x03 \x01(\rH\x01R\x06weight\x88\x01\x01B\v\n" +
+	"\x06weight\x18\x03 \x01(\rH\x01R\x06weight\x88\x01\x01\x12\x14\n" +
+	"\x05reset\x18\x04 \x01(\bR\x05resetB\v\n" +
 	"\t_priorityB\t\n" +
 	"\a_weight\"-\n" +
 	"\x11SetTenantResponse\x12\x18\n" +

@@ -64,10 +64,10 @@ type HeddleServiceClient interface {
 	ListClients(context.Context, *v1.ListClientsRequest) (*v1.ListClientsResponse, error)
 	// WatchClients sends the list again every interval until the caller goes.
 	WatchClients(context.Context, *v1.WatchClientsRequest) (*connect.ServerStreamForClient[v1.ListClientsResponse], error)
-	// SetClient changes one living client until it detaches.
+	// SetClient changes one living client until it detaches, or undoes that.
 	SetClient(context.Context, *v1.SetClientRequest) (*v1.SetClientResponse, error)
 	// SetTenant changes a tenant's grant for its present and future clients;
-	// it is kept across restarts of heddled.
+	// it is kept across restarts of heddled, until it is undone.
 	SetTenant(context.Context, *v1.SetTenantRequest) (*v1.SetTenantResponse, error)
 	GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error)
 }
@@ -206,10 +206,10 @@ type HeddleServiceHandler interface {
 	ListClients(context.Context, *v1.ListClientsRequest) (*v1.ListClientsResponse, error)
 	// WatchClients sends the list again every interval until the caller goes.
 	WatchClients(context.Context, *v1.WatchClientsRequest, *connect.ServerStream[v1.ListClientsResponse]) error
-	// SetClient changes one living client until it detaches.
+	// SetClient changes one living client until it detaches, or undoes that.
 	SetClient(context.Context, *v1.SetClientRequest) (*v1.SetClientResponse, error)
 	// SetTenant changes a tenant's grant for its present and future clients;
-	// it is kept across restarts of heddled.
+	// it is kept across restarts of heddled, until it is undone.
 	SetTenant(context.Context, *v1.SetTenantRequest) (*v1.SetTenantResponse, error)
 	GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error)
 }
