@@ -156,6 +156,7 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 		{[]string{"ps", "--tenant", ""}, []string{"research", "web"}},
 		{[]string{"run", "--device", ""}, []string{"0\tNVIDIA H100 80GB HBM3", uuidA, uuidMIG + "\t1g.10gb"}},
 		{[]string{"run", "--priority", ""}, classNames()},
+		{[]string{"set", "--re"}, []string{"--reset\tundo what was set: back to the configuration and the client's own wish"}},
 		{[]string{"s"}, []string{"set\tChange the priority or weight of a client or tenant"}},
 	}
 	for _, tt := range tests {

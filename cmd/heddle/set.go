@@ -12,16 +12,20 @@ import (
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
-const setLong = `Change the priority or the weight of a living client or of a tenant.
+const setLong = `Change the priority or the weight of a living client or of a tenant, or undo that.
 
 A client keeps the change until it ends. A tenant keeps it across restarts of heddled, for the
-clients it has now and those that come. Root and the administrators' group may do this.
+clients it has now and those that come. --reset undoes all that was set for the one or the other:
+what heddled's configuration grants and the client asked for counts again. What was set for a client
+stands above what was set for its tenant. Root and the administrators' group may do this.
 
-JSON: {"clients": n, "changes": [{what, before, after}]}; for a tenant "before" is absent.`
+JSON: {"clients": n, "changes": [{what, before, after}]}; for a tenant "before" is absent, and a
+--reset of a tenant has no changes to tell: its clients may differ.`
 
 const setExample = `  heddle set --pid 4242 --priority low
   heddle set --client 7 --weight 300
-  heddle set --tenant research --priority normal --weight 50`
+  heddle set --tenant research --priority normal --weight 50
+  heddle set --tenant research --reset`
 
 type setOptions struct {
 	client uint64
@@ -29,13 +33,28 @@ type setOptions struct {
 	tenant string
 	class  classFlag
 	weight weightFlag
+	reset  bool
 	asJSON bool
+}
+
+// check says what is wrong with the flags of one command line.
+func (o *setOptions) check(targets int) error {
+	changes := o.class.set || o.weight.set
+	switch {
+	case targets != 1:
+		return usagef("give one of --client, --pid and --tenant")
+	case o.reset && changes:
+		return usagef("give --reset or new values, not both")
+	case !o.reset && !changes:
+		return usagef("nothing to change: give --priority, --weight or both, or --reset")
+	}
+	return nil
 }
 
 func newSetCmd(a *app) *cobra.Command {
 	var o setOptions
 	cmd := &cobra.Command{
-		Use:               "set (--client ID | --pid PID | --tenant NAME) [--priority CLASS] [--weight N]",
+		Use:               "set (--client ID | --pid PID | --tenant NAME) ([--priority CLASS] [--weight N] | --reset)",
 		Short:             "Change the priority or weight of a client or tenant",
 		Long:              setLong,
 		Example:           setExample,
@@ -48,11 +67,8 @@ func newSetCmd(a *app) *cobra.Command {
 					targets++
 				}
 			}
-			if targets != 1 {
-				return usagef("give one of --client, --pid and --tenant")
-			}
-			if !o.class.set && !o.weight.set {
-				return usagef("nothing to change: give --priority, --weight or both")
+			if err := o.check(targets); err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("tenant") {
 				return a.setTenant(cmd.Context(), &o)
@@ -64,6 +80,7 @@ func newSetCmd(a *app) *cobra.Command {
 	flags.Uint64Var(&o.client, "client", 0, "the client with this `id` (heddle ps)")
 	flags.Uint32Var(&o.pid, "pid", 0, "the client with this process `id`")
 	flags.StringVar(&o.tenant, "tenant", "", "all clients of the tenant of this `name`, present and future")
+	flags.BoolVar(&o.reset, "reset", false, "undo what was set: back to the configuration and the client's own wish")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	addShareFlags(cmd, &o.class, &o.weight)
 	mustComplete(cmd, "client", a.completeClients)
@@ -99,6 +116,9 @@ func (a *app) report(subject string, clients int, changes []change, asJSON bool)
 	for i, c := range changes {
 		words[i] = c.String()
 	}
+	if len(changes) == 0 {
+		words = []string{"as configured"}
+	}
 	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", printable(subject), strings.Join(words, ", "))
 	return err
 }
@@ -106,7 +126,7 @@ func (a *app) report(subject string, clients int, changes []change, asJSON bool)
 func (a *app) setClient(ctx context.Context, o *setOptions, byPID bool) error {
 	request := &heddlev1.SetClientRequest{
 		Target:   &heddlev1.SetClientRequest_Id{Id: o.client},
-		Priority: o.class.value(), Weight: o.weight.value(),
+		Priority: o.class.value(), Weight: o.weight.value(), Reset_: o.reset,
 	}
 	if byPID {
 		request.Target = &heddlev1.SetClientRequest_Pid{Pid: o.pid}
@@ -130,10 +150,10 @@ func (a *app) setClient(ctx context.Context, o *setOptions, byPID bool) error {
 		return err
 	}
 	var changes []change
-	if o.class.set {
+	if o.class.set || o.reset {
 		changes = append(changes, change{"priority", className(before.GetPriority()), className(after.GetPriority())})
 	}
-	if o.weight.set {
+	if o.weight.set || o.reset {
 		changes = append(changes, change{"weight", formatWeight(before.GetWeight()), formatWeight(after.GetWeight())})
 	}
 	return a.report(clientTitle(after), 1, changes, o.asJSON)
@@ -146,14 +166,14 @@ func (a *app) setTenant(ctx context.Context, o *setOptions) error {
 	var clients int
 	err := a.call(ctx, func(ctx context.Context, conn *api.Conn) (err error) {
 		clients, err = conn.SetTenant(ctx, &heddlev1.SetTenantRequest{
-			Tenant: o.tenant, Priority: o.class.value(), Weight: o.weight.value(),
+			Tenant: o.tenant, Priority: o.class.value(), Weight: o.weight.value(), Reset_: o.reset,
 		})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	var changes []change
+	changes := []change{}
 	if o.class.set {
 		changes = append(changes, change{What: "priority", After: className(o.class.number)})
 	}

@@ -34,6 +34,18 @@ func TestSetSaysWhatChanged(t *testing.T) {
 			"tenant research (3 clients now): priority low, weight 50\n", []string{"tenant research"},
 		},
 		{
+			"a client back to its configuration", []string{"--client", "3", "--reset"},
+			"client 3, pid 4711, train: priority low -> normal, weight 100 as before\n", []string{"client 3", "reset"},
+		},
+		{
+			"a tenant back to its configuration", []string{"--tenant", "research", "--reset"},
+			"tenant research (3 clients now): as configured\n", []string{"tenant research", "reset"},
+		},
+		{
+			"json of a reset tenant", []string{"--tenant", "web", "--reset", "--json"},
+			"{\n  \"changes\": [],\n  \"clients\": 1\n}\n", []string{"tenant web", "reset"},
+		},
+		{
 			"json", []string{"--client", "3", "--weight", "7", "--json"},
 			"{\n  \"changes\": [\n    {\n      \"what\": \"weight\",\n      \"before\": \"100\",\n      \"after\": \"7\"\n    }\n  ],\n  \"clients\": 1\n}\n",
 			[]string{"client 3"},
