@@ -29,7 +29,7 @@ var _ clients.Planner = (*planner)(nil)
 
 func newPlanner(cfg *config.Config, inv *inventory, lib *library.Library) (*planner, error) {
 	p := &planner{
-		name: cfg.Scheduling.Policy, settings: settings(cfg), policies: map[wire.UUID]sched.Policy{},
+		name: cfg.Scheduling.Policy, settings: Settings(cfg), policies: map[wire.UUID]sched.Policy{},
 		inventory: inv, library: lib,
 	}
 	policy, err := sched.NewPolicy(p.name, p.settings)
@@ -40,8 +40,8 @@ func newPlanner(cfg *config.Config, inv *inventory, lib *library.Library) (*plan
 	return p, nil
 }
 
-// settings are the numbers of the configuration in the words of the policies.
-func settings(cfg *config.Config) sched.Settings {
+// Settings are the numbers of a configuration in the words of the policies.
+func Settings(cfg *config.Config) sched.Settings {
 	s := sched.DefaultSettings()
 	s.Interval = cfg.Scheduling.Interval
 	s.Ahead = 2 * s.Interval

@@ -64,15 +64,19 @@ func (f *figures) limit(key string, limit float64, why string) {
 
 // print writes a line per figure, then a line per budget.
 func (f *figures) print(w io.Writer) {
+	width := 26
 	for _, x := range f.list {
-		fmt.Fprintf(w, "%-26s %10.3f %-3s  min %10.3f  (%d)\n", x.key, x.value, x.unit, x.min, x.samples)
+		width = max(width, len(x.key))
+	}
+	for _, x := range f.list {
+		fmt.Fprintf(w, "%-*s %10.3f %-3s  min %10.3f  (%d)\n", width, x.key, x.value, x.unit, x.min, x.samples)
 	}
 	for _, b := range f.budgets {
 		verdict := "ok"
 		if !b.OK {
 			verdict = "EXCEEDED"
 		}
-		fmt.Fprintf(w, "budget %-22s %10.3f <= %.3f  %s (%s)\n", b.Key, b.Value, b.Limit, verdict, b.Why)
+		fmt.Fprintf(w, "budget %-*s %10.3f <= %.3f  %s (%s)\n", width-4, b.Key, b.Value, b.Limit, verdict, b.Why)
 	}
 }
 

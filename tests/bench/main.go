@@ -3,9 +3,10 @@
 //	bench launch   ns per launch, bare and through the interposer
 //	bench gate     from a holder's idling to the held one's running
 //	bench attach   time to become a client, one and many at once
+//	bench colocate services beside training jobs, and what the simulator says of the same
 //
-// It runs against the software GPU's null driver, so that what is measured is
-// Heddle's own. Every figure is printed with its unit, its median and its
+// All but the last run against the software GPU's null driver, so that what is
+// measured is Heddle's own. Every figure is printed with its unit, its median and its
 // minimum; all of them go to BUILD/bench/NAME.json. A budget that is exceeded
 // is exit code 1.
 package main
@@ -23,15 +24,14 @@ import (
 	"time"
 )
 
-// Far more than any bench takes; a bench that hangs says so by failing.
-const limit = 5 * time.Minute
-
 type bench struct {
 	name string
 	run  func(context.Context, *rig, *figures) error
+	// Far more than the bench takes; one that hangs says so by failing.
+	limit time.Duration
 }
 
-var errUsage = errors.New("usage: bench launch|gate|attach [--build FOLDER]")
+var errUsage = errors.New("usage: bench launch|gate|attach|colocate [--build FOLDER] [options of colocate]")
 
 func main() {
 	err := run(os.Args[1:])
@@ -54,7 +54,7 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
 	// The children die with the thread that started them, so this one stays.
 	runtime.LockOSThread()
@@ -82,18 +82,26 @@ func run(args []string) error {
 }
 
 func parse(args []string) (bench, string, error) {
+	var together colocation
 	benches := []bench{
-		{"launch", benchLaunch},
-		{"gate", benchGate},
-		{"attach", benchAttach},
+		{"launch", benchLaunch, 5 * time.Minute},
+		{"gate", benchGate, 5 * time.Minute},
+		{"attach", benchAttach, 5 * time.Minute},
+		{"colocate", together.bench, 2 * time.Hour},
 	}
 	if len(args) == 0 {
 		return bench{}, "", errUsage
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	build := flags.String("build", "build", "folder of the build")
+	if args[0] == "colocate" {
+		together.flags(flags)
+	}
 	if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 {
 		return bench{}, "", errUsage
+	}
+	if err := together.check(); args[0] == "colocate" && err != nil {
+		return bench{}, "", fmt.Errorf("%w: %w", errUsage, err)
 	}
 	for _, b := range benches {
 		if b.name == args[0] {

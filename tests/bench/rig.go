@@ -23,6 +23,9 @@ type rig struct {
 	build string
 	dir   string
 
+	device   []string // environment that says what the software GPU is like
+	realTime bool     // processes get real-time priority where that is allowed
+
 	mu    sync.Mutex
 	procs []*proc
 }
@@ -36,7 +39,10 @@ func newRig(build string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rig{build: build, dir: dir}, nil
+	return &rig{build: build, dir: dir, device: []string{
+		"SOFTGPU_PROFILE=null",
+		"SOFTGPU_GPUS=8xH200", // with room for hundreds of contexts
+	}}, nil
 }
 
 func (r *rig) close() error {
@@ -92,7 +98,11 @@ func (r *rig) start(name string, env []string, files []*os.File, argv ...string)
 		return nil, err
 	}
 	p.lines = bufio.NewScanner(stdout)
-	if err := p.cmd.Start(); err != nil {
+	start := p.cmd.Start
+	if r.realTime {
+		start = func() error { return prefer(p.cmd.Start) }
+	}
+	if err := start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	r.mu.Lock()
@@ -148,12 +158,11 @@ func (r *rig) bare() []string {
 	env := []string{
 		"LD_LIBRARY_PATH=" + filepath.Join(r.build, "softgpu"),
 		"SOFTGPU_STATE=" + filepath.Join(r.dir, "softgpu.state"),
-		"SOFTGPU_PROFILE=null",
-		"SOFTGPU_GPUS=8xH200", // with room for hundreds of contexts
 	}
+	env = append(env, r.device...)
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "HEDDLE") && !strings.HasPrefix(name, "SOFTGPU_") && !strings.HasPrefix(name, "LD_") {
+		if !strings.HasPrefix(name, "HEDDLE") && !strings.HasPrefix(name, "SOFTGPU_") && !strings.HasPrefix(name, "LD_") && !strings.HasPrefix(name, "CUDA_") {
 			env = append(env, entry)
 		}
 	}

@@ -2,68 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/sim"
+	"github.com/heddle-project/heddle/tests/bench/kernels"
 )
-
-// grid is the set of workloads from which the cells are made.
-type grid struct {
-	source    string
-	services  []sim.Workload
-	trainings []sim.Workload
-}
-
-// loadGrid reads the kernel tables.
-func loadGrid() (*grid, error) {
-	if folder := sharedKernels(); folder != "" {
-		return readGrid("../shared/data/kernels", folder,
-			[]string{"resnet50_4_fwd.csv", "mobilenetv2_4_fwd.csv"},
-			[]string{"resnet50_32_fb1.csv", "mobilenetv2_64_fb1.csv", "resnet101_32_fb1.csv"})
-	}
-	folder := filepath.Join("tests", "play", "workloads")
-	return readGrid(folder, folder, []string{"inference.csv", "small-inference.csv"}, []string{"training.csv", "small-training.csv"})
-}
-
-// sharedKernels looks for the folder beside the repository, or any folder above it.
-func sharedKernels() string {
-	if shared := os.Getenv("HEDDLE_SHARED"); shared != "" {
-		return filepath.Join(shared, "data", "kernels")
-	}
-	dir, err := filepath.Abs(".")
-	for err == nil && dir != filepath.Dir(dir) {
-		dir = filepath.Dir(dir)
-		folder := filepath.Join(dir, "shared", "data", "kernels")
-		if _, err := os.Stat(folder); err == nil {
-			return folder
-		}
-	}
-	return ""
-}
-
-func readGrid(source, folder string, services, trainings []string) (*grid, error) {
-	g := &grid{source: source}
-	for _, list := range []struct {
-		names []string
-		to    *[]sim.Workload
-	}{{services, &g.services}, {trainings, &g.trainings}} {
-		for _, name := range list.names {
-			f, err := os.Open(filepath.Join(folder, name))
-			if err != nil {
-				return nil, err
-			}
-			kernels, err := sim.ReadTable(name, f)
-			f.Close()
-			if err != nil {
-				return nil, err
-			}
-			*list.to = append(*list.to, sim.Workload{Name: name[:len(name)-len(filepath.Ext(name))], Kernels: kernels})
-		}
-	}
-	return g, nil
-}
 
 // load is how requests come to a service.
 type load struct {
@@ -83,14 +26,14 @@ func loads() []load {
 }
 
 // cells are all combinations. A device that takes turns is there to be seen beside the other.
-func (g *grid) cells() []*cell {
+func cells(set *kernels.Set) []*cell {
 	var cells []*cell
 	for _, shared := range []bool{true, false} {
-		for _, service := range g.services {
+		for _, service := range set.Services {
 			for _, l := range loads() {
-				for _, training := range g.trainings {
+				for _, training := range set.Trainings {
 					for _, trainers := range []int{1, 4} {
-						cells = append(cells, newCell(shared, service, l, training, trainers))
+						cells = append(cells, newCell(shared, service.Workload, l, training.Workload, trainers))
 					}
 				}
 			}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/heddle-project/heddle/runtime/sched"
 	"github.com/heddle-project/heddle/runtime/sim"
+	"github.com/heddle-project/heddle/tests/bench/kernels"
 )
 
 type options struct {
@@ -51,13 +52,13 @@ func main() {
 }
 
 func run(ctx context.Context, o *options) error {
-	g, err := loadGrid()
+	set, err := kernels.Load()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("kernels of %s, on %s\n", g.source, o.gpu)
-	result := result{Source: g.source, GPU: o.gpu, Seconds: o.duration.Seconds(), Seeds: o.seeds}
-	for _, c := range g.cells() {
+	fmt.Printf("kernels of %s, on %s\n", set.Source, o.gpu)
+	result := result{Source: set.Source, GPU: o.gpu, Seconds: o.duration.Seconds(), Seeds: o.seeds}
+	for _, c := range cells(set) {
 		if err := c.play(ctx, o); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
