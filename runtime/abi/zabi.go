@@ -96,7 +96,7 @@ const (
 // Values of enum heddle_profile_flags.
 const (
 	ProfileCorun  = 1 // may run beside peers whose corun bit is set
-	ProfileSteady = 2 // takes the estimate nearly each time: who waits for its end need not look before
+	ProfileSteady = 2 // takes nearly its estimate each time
 )
 
 // Values of enum heddle_msg_limits.

@@ -47,8 +47,9 @@ func Default(sys System) Config {
 			HandshakeTimeout: time.Second,
 		},
 		Scheduling: Scheduling{
-			// The one policy that needs no profiles.
-			Policy: "priority",
+			// All that is known against all that is in the way. What it does not know
+			// of a workload yet it treats as "priority" does.
+			Policy: "heddle",
 			// A lost daemon must never stop anybody's work unless asked to.
 			Fail: FailOpen,
 			// The middle, so that rules and hints can go both ways.

@@ -108,10 +108,8 @@ enum heddle_kernel_flags {
 };
 
 enum heddle_profile_flags {
-    HEDDLE_PROFILE_CORUN = 1 << 0, /* may run beside peers whose corun bit is set */
-    HEDDLE_PROFILE_STEADY =
-        1
-        << 1, /* takes the estimate nearly each time: who waits for its end need not look before */
+    HEDDLE_PROFILE_CORUN = 1 << 0,  /* may run beside peers whose corun bit is set */
+    HEDDLE_PROFILE_STEADY = 1 << 1, /* takes nearly its estimate each time */
 };
 
 /* First in every segment. Written once, before the descriptor is passed on. */
