@@ -12,12 +12,14 @@
 #include "report.h"
 #include "run.h"
 #include "table.h"
+#include "watch.h"
 
 enum exit_status {
     EXIT_PLAYED = 0,
     EXIT_FAULT = 1,
     EXIT_USAGE = 2,
     EXIT_WRONG = 3,
+    EXIT_STUCK = 4,
 };
 
 static atomic_bool stop;
@@ -54,17 +56,18 @@ static int print_ptx(struct play_table *table) {
     return fflush(stdout) == 0 ? EXIT_PLAYED : EXIT_FAULT;
 }
 
-static int play(const struct play_options *options, struct play_table *table,
-                struct play_arrivals *arrivals) {
+static int play_watched(const struct play_options *options, struct play_table *table,
+                        struct play_arrivals *arrivals, struct play_watch *watch) {
     struct play_error err;
     struct play_device device;
     struct play_result result;
     int status = EXIT_PLAYED;
 
-    if (!play_device_open(&device, options->device, table, options->speed, &err)) {
+    play_place_phase(watch->places, "opening");
+    if (!play_device_open(&device, options->device, table, options->speed, watch->places, &err)) {
         return complain(EXIT_FAULT, &err);
     }
-    if (!play_run(options, &device, arrivals, &stop, &result, &err)) {
+    if (!play_run(options, &device, arrivals, watch, &result, &err)) {
         status = complain(result.wrong ? EXIT_WRONG : EXIT_FAULT, &err);
     } else if (!play_report(stdout, options, table, &device, &result)) {
         play_fail(&err, "write the report: %s", strerror(errno));
@@ -72,6 +75,19 @@ static int play(const struct play_options *options, struct play_table *table,
     }
     play_samples_free(&result.latency);
     play_device_close(&device);
+    return status;
+}
+
+static int play(const struct play_options *options, struct play_table *table,
+                struct play_arrivals *arrivals) {
+    struct play_error err;
+    struct play_watch watch;
+
+    if (!play_watch_start(&watch, options->threads, options->patience_s, &stop, EXIT_STUCK, &err)) {
+        return complain(EXIT_FAULT, &err);
+    }
+    const int status = play_watched(options, table, arrivals, &watch);
+    play_watch_stop(&watch);
     return status;
 }
 

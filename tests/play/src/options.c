@@ -31,10 +31,12 @@ const char play_usage[] =
     "  --ready-fd FD      write \"ready\" and a newline there when everything is loaded\n"
     "  --start-fd FD      then read from there a line with the time to start at\n"
     "  --start-at NS      start at this CLOCK_MONOTONIC time (default: at once)\n"
+    "  --patience SECONDS how long after its end a run may go on before it says where it is stuck\n"
+    "                     and ends (default 10, 0: for ever)\n"
     "  --ptx              print the module and end\n"
     "  --help             print this text\n"
     "\n"
-    "Exit status: 0 played and checked, 1 fault, 2 wrong use, 3 wrong results.\n";
+    "Exit status: 0 played and checked, 1 fault, 2 wrong use, 3 wrong results, 4 stuck.\n";
 
 static bool number(const char *name, const char *text, double min, double max, double *out,
                    struct play_error *err) {
@@ -100,6 +102,7 @@ enum option_code {
     OPT_READY_FD,
     OPT_START_FD,
     OPT_START_AT,
+    OPT_PATIENCE,
     OPT_PTX,
     OPT_HELP,
 };
@@ -122,6 +125,7 @@ static const struct option OPTIONS[] = {
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
     {"start-fd", required_argument, NULL, OPT_START_FD},
     {"start-at", required_argument, NULL, OPT_START_AT},
+    {"patience", required_argument, NULL, OPT_PATIENCE},
     {"ptx", no_argument, NULL, OPT_PTX},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -174,6 +178,8 @@ static bool take(int code, char **argv, struct play_options *out, struct play_er
         return descriptor("start-fd", optarg, &out->start_fd, err);
     case OPT_START_AT:
         return whole("start-at", optarg, 1, INT64_MAX, &out->start_at, err);
+    case OPT_PATIENCE:
+        return number("patience", optarg, 0, 86400, &out->patience_s, err);
     case OPT_PTX:
         out->ptx = true;
         return true;
@@ -192,6 +198,7 @@ bool play_options_parse(int argc, char **argv, struct play_options *out, struct 
         .arrivals = "closed",
         .duration_s = 10,
         .warmup_s = 0.5,
+        .patience_s = 10,
         .speed = 1,
         .seed = 1,
         .threads = 1,

@@ -21,6 +21,7 @@ struct play_options {
     double duration_s;
     double warmup_s;
     double speed;
+    double patience_s; /* 0: for ever */
     uint64_t seed;
     uint32_t threads;
     int device;

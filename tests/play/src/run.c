@@ -16,6 +16,7 @@
 struct run {
     const struct play_options *options;
     const atomic_bool *stop;
+    struct play_watch *watch;
     uint64_t warm_ns; /* what begins before is not measured */
     uint64_t end_ns;  /* nothing begins after */
     struct play_status status;
@@ -29,6 +30,7 @@ struct run {
 struct player {
     struct run *run;
     struct play_lane lane;
+    struct play_place *place;
     pthread_t thread;
     struct play_samples latency;
     struct play_samples due; /* of each latency */
@@ -59,9 +61,11 @@ static uint64_t next_arrival(struct run *run) {
 static bool play_one(struct player *player, uint64_t due) {
     struct run *run = player->run;
 
+    play_place_phase(player->place, "waiting for a request");
     if (!play_sleep_unless(due, run->stop)) {
         return true;
     }
+    play_place_pass(player->place);
     play_status_begin(&run->status);
     const bool ok = play_lane_pass(&player->lane, &player->err);
     const uint64_t end = play_now_ns();
@@ -86,7 +90,7 @@ static void *play(void *argument) {
 
     /* The default slack of 50 us would be added to every request that finds the service idle. */
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    player->ok = play_lane_enter(&player->lane, &player->err);
+    player->ok = play_lane_enter(&player->lane, player->place, &player->err);
     while (player->ok && !atomic_load(run->stop)) {
         const uint64_t due = infer ? next_arrival(run) : play_now_ns();
         if (due >= run->end_ns) {
@@ -94,10 +98,12 @@ static void *play(void *argument) {
         }
         player->ok = play_one(player, due);
     }
+    play_place_phase(player->place, "checking results");
     if (player->ok && !play_lane_check(&player->lane, &player->err)) {
         player->ok = false;
         player->wrong = true;
     }
+    play_place_phase(player->place, "done");
     return NULL;
 }
 
@@ -156,6 +162,7 @@ static bool open_lanes(struct player *players, struct run *run, struct play_devi
                        uint32_t *opened, struct play_error *err) {
     for (uint32_t i = 0; i < run->options->threads; i++) {
         players[i].run = run;
+        players[i].place = &run->watch->places[i + 1];
         if (!play_lane_open(&players[i].lane, device, run->options->graph, err)) {
             return false;
         }
@@ -174,6 +181,7 @@ static bool play_all(struct player *players, struct run *run, struct play_result
     uint32_t started = 0;
     uint64_t start = 0;
 
+    play_place_phase(run->watch->places, "waiting for the start");
     if (!play_wait_for_start(options->ready_fd, options->start_fd, options->start_at, run->stop,
                              &start, err)) {
         return false;
@@ -182,6 +190,7 @@ static bool play_all(struct player *players, struct run *run, struct play_result
     run->arrival_ns = start;
     run->warm_ns = start + (uint64_t)(options->warmup_s * 1e9);
     run->end_ns = run->warm_ns + (uint64_t)(options->duration_s * 1e9);
+    atomic_store(&run->watch->end_ns, run->end_ns);
     if (!play_status_start(&run->status, options->status_ms, options->status_fd, start, err)) {
         return false;
     }
@@ -189,6 +198,7 @@ static bool play_all(struct player *players, struct run *run, struct play_result
     if (!ok) {
         run->end_ns = 0;
     }
+    play_place_phase(run->watch->places, "waiting for the lanes");
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(players[i].thread, NULL);
         if (ok && !players[i].ok) {
@@ -198,6 +208,7 @@ static bool play_all(struct player *players, struct run *run, struct play_result
         }
     }
     play_status_stop(&run->status);
+    play_place_phase(run->watch->places, "closing");
     if (ok && options->samples != NULL) {
         ok = write_samples(options->samples, players, options->threads, start, err);
     }
@@ -205,9 +216,10 @@ static bool play_all(struct player *players, struct run *run, struct play_result
 }
 
 bool play_run(const struct play_options *options, struct play_device *device,
-              struct play_arrivals *arrivals, const atomic_bool *stop, struct play_result *result,
+              struct play_arrivals *arrivals, struct play_watch *watch, struct play_result *result,
               struct play_error *err) {
-    struct run run = {.options = options, .stop = stop, .arrivals = arrivals};
+    struct run run = {
+        .options = options, .stop = watch->stop, .watch = watch, .arrivals = arrivals};
     struct player *players = calloc(options->threads, sizeof *players);
     uint32_t opened = 0;
 

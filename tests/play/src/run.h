@@ -2,12 +2,11 @@
 #ifndef PLAY_RUN_H
 #define PLAY_RUN_H
 
-#include <stdatomic.h>
-
 #include "arrivals.h"
 #include "lane.h"
 #include "options.h"
 #include "samples.h"
+#include "watch.h"
 
 /* All times in ns of CLOCK_MONOTONIC. */
 struct play_result {
@@ -18,9 +17,9 @@ struct play_result {
     bool wrong;                  /* the kernels' results were not right; err says how */
 };
 
-/* Plays as the options say; stops early when *stop becomes true. False: err says why. */
+/* Plays as the options say; stops early when the watch's *stop becomes true. False: err says why. */
 bool play_run(const struct play_options *options, struct play_device *device,
-              struct play_arrivals *arrivals, const atomic_bool *stop, struct play_result *result,
+              struct play_arrivals *arrivals, struct play_watch *watch, struct play_result *result,
               struct play_error *err);
 
 #endif /* PLAY_RUN_H */

@@ -30,42 +30,25 @@ uint64_t play_status_next(uint64_t due, uint64_t interval, uint64_t now) {
 static void *report(void *argument) {
     struct play_status *status = argument;
     uint64_t next = status->start_ns;
-    bool read = true;
 
-    pthread_mutex_lock(&status->lock);
-    while (!status->stopping && read) {
+    do {
         next = play_status_next(next + status->interval_ns, status->interval_ns, play_now_ns());
-        const struct timespec until = {(time_t)(next / 1000000000U), (long)(next % 1000000000U)};
-        while (!status->stopping &&
-               pthread_cond_timedwait(&status->wake, &status->lock, &until) == 0) {
-        }
-        if (!status->stopping) {
-            read = write_line(status);
-        }
-    }
-    pthread_mutex_unlock(&status->lock);
+    } while (!play_bell_wait(&status->bell, next) && write_line(status));
     return NULL;
 }
 
 bool play_status_start(struct play_status *status, uint64_t interval_ms, int fd, uint64_t start_ns,
                        struct play_error *err) {
-    pthread_condattr_t attributes;
-
     status->interval_ns = interval_ms * 1000000U;
     status->start_ns = start_ns;
     if (interval_ms == 0) {
         return true;
     }
     play_line_open(&status->writer, fd);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&status->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&status->lock, NULL);
+    play_bell_open(&status->bell);
     const int code = pthread_create(&status->thread, NULL, report, status);
     if (code != 0) {
-        pthread_cond_destroy(&status->wake);
-        pthread_mutex_destroy(&status->lock);
+        play_bell_close(&status->bell);
         play_line_close(&status->writer);
         status->interval_ns = 0;
         return play_fail(err, "start the status thread: %s", strerror(code));
@@ -77,12 +60,8 @@ void play_status_stop(struct play_status *status) {
     if (status->interval_ns == 0) {
         return;
     }
-    pthread_mutex_lock(&status->lock);
-    status->stopping = true;
-    pthread_cond_signal(&status->wake);
-    pthread_mutex_unlock(&status->lock);
+    play_bell_ring(&status->bell);
     pthread_join(status->thread, NULL);
-    pthread_cond_destroy(&status->wake);
-    pthread_mutex_destroy(&status->lock);
+    play_bell_close(&status->bell);
     play_line_close(&status->writer);
 }

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "bell.h"
 #include "error.h"
 #include "line.h"
 
@@ -23,9 +24,7 @@ struct play_status {
     struct play_line_writer writer;
     uint64_t dropped; /* lines that the reader was too far behind to get */
     pthread_t thread;
-    pthread_mutex_t lock; /* guards stopping */
-    pthread_cond_t wake;
-    bool stopping;
+    struct play_bell bell;
 };
 
 bool play_status_start(struct play_status *status, uint64_t interval_ms, int fd, uint64_t start_ns,

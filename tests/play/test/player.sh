@@ -14,7 +14,7 @@ expect() {
         env+=("$1")
         shift
     done
-    out=$(timeout -k 1 60 env "${env[@]}" "$player" "$@" 2>&1)
+    out=$(timeout --foreground --preserve-status -k 20 "${limit:-60}" env "${env[@]}" "$player" "$@" 2>&1)
     code=$?
     if [[ $code -ne $want || ! $out =~ $pattern ]]; then
         printf '%s: exit %d (want %d), said: %s\n' "$what" "$code" "$want" "$out" >&2
@@ -68,6 +68,14 @@ expect "a doubled kernel" 3 'wrong results' PLAY_TEST_FAULT=double:100 "${train[
 expect "two kernels out of order" 3 'wrong results' PLAY_TEST_FAULT=swap:100 "${train[@]}"
 expect "a lost kernel of a graph" 3 'wrong results' PLAY_TEST_FAULT=lose:100 "${train[@]}" --graph
 expect "a refused launch" 1 'cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED \(719\)' PLAY_TEST_FAULT=fail:100 "${train[@]}"
+
+expect "a launch that hangs" 4 'stuck 0.300 s .*main: waiting for the lanes,.*lane 0: playing, .*pass [0-9]+, last call cuLaunchKernel' \
+    PLAY_TEST_FAULT=hang:700 "${train[@]}" --patience 0.3
+expect "a graph that hangs" 4 'lane 0: playing, .*last call cuGraphLaunch' \
+    PLAY_TEST_FAULT=hang:700 "${train[@]}" --graph --patience 0.3
+limit=2 expect "a hang before the start, and SIGTERM" 4 'main: opening, .*last call cuLaunchKernel' \
+    PLAY_TEST_FAULT=hang:1 "${train[@]}" --patience 0.3
+expect "patience without need" 0 '"checked":true' "${train[@]}" --patience 0.3 --json
 
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then # a machine with a driver finds it anywhere
     expect "no driver" 1 'open the CUDA driver library: ' LD_LIBRARY_PATH=/nonexistent "${infer[@]}"

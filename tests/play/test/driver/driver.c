@@ -6,12 +6,14 @@
  *     PLAY_TEST_FAULT=double:N   it happens twice
  *     PLAY_TEST_FAULT=swap:N     it and the next one change places
  *     PLAY_TEST_FAULT=fail:N     it is refused
+ *     PLAY_TEST_FAULT=hang:N     it never returns
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../src/driver.h"
 
@@ -58,6 +60,9 @@ static bool faulty(const char *what) {
 
 static void run(struct fold fold) {
     launches++;
+    while (faulty("hang:")) {
+        pause();
+    }
     if (faulty("lose:")) {
         return;
     }
