@@ -24,10 +24,11 @@ type Identity struct {
 	GID         int
 	Groups      []int // supplementary
 	Cgroup      string
-	Container   string // id, short form
-	Executable  string
-	Command     string // with its arguments, for people
-	ForeignTime bool   // lives in another time namespace
+	Container   string      // id, short form
+	Executable  string      // its path, as the process sees it
+	Genuine     func() bool // whether heddled finds the same file there; nil = cannot be seen
+	Command     string      // with its arguments, for people
+	ForeignTime bool        // lives in another time namespace
 }
 
 // credentials are what the OS kernel says about the other end of conn. The
@@ -111,9 +112,7 @@ func lookUp(cred unix.Ucred, pidfd *os.File) Identity {
 	if text, err := readWhole(dir + "/status"); err == nil {
 		id.Groups = statusGroups(string(text))
 	}
-	if path, err := os.Readlink(dir + "/exe"); err == nil {
-		id.Executable = path
-	}
+	id.Executable, id.Genuine = executable(dir)
 	id.ForeignTime = foreignTime(dir)
 	if !alive(pidfd) {
 		return bare

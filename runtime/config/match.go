@@ -16,6 +16,9 @@ type Identity struct {
 	Groups     []string
 	Cgroup     string
 	Executable string
+	// Genuine reports whether the file at Executable is the one that runs; nil =
+	// it is not. It is asked only where a rule names that path.
+	Genuine func() bool
 }
 
 // Grant is what a client may have.
@@ -80,7 +83,7 @@ func (r *compiledRule) matches(id *Identity) bool {
 	return (len(r.Users) == 0 || namesMatch(r.Users, []int{id.UID}, []string{id.User})) &&
 		(len(r.Groups) == 0 || namesMatch(r.Groups, id.GIDs, id.Groups)) &&
 		(len(r.cgroups) == 0 || anyMatches(r.cgroups, id.Cgroup)) &&
-		(len(r.executables) == 0 || anyMatches(r.executables, id.Executable))
+		(len(r.executables) == 0 || anyMatches(r.executables, id.Executable) && id.Genuine != nil && id.Genuine())
 }
 
 func namesMatch(wanted []string, numbers []int, names []string) bool {

@@ -21,6 +21,7 @@ max_priority = "realtime"
 		t.Fatal(err)
 	}
 	m := NewMatcher(&cfg.Config)
+	yes, no := func() bool { return true }, func() bool { return false }
 	tests := []struct {
 		name string
 		id   Identity
@@ -32,10 +33,14 @@ max_priority = "realtime"
 			Identity{User: "mallory", Groups: []string{"gpu"}, Executable: "/usr/bin/python3.11"},
 			Grant{MaxPriority: 5, Priority: 5, Weight: 100, Isolation: IsolationShared, Refuse: true, Origin: "file:2"}},
 		{"every field of a rule must match, a number is a group too",
-			Identity{GIDs: []int{44}, Executable: "/usr/bin/python3.11"},
+			Identity{GIDs: []int{44}, Executable: "/usr/bin/python3.11", Genuine: yes},
 			Grant{Tenant: "science", MaxPriority: 2, Priority: 2, Weight: 100, Isolation: IsolationShared, Origin: "file:5"}},
+		{"another file at that path is another program", Identity{GIDs: []int{44}, Executable: "/usr/bin/python3.11", Genuine: no},
+			Grant{MaxPriority: 5, Priority: 5, Weight: 100, Isolation: IsolationShared}},
+		{"a file that cannot be seen is no program of a rule", Identity{GIDs: []int{44}, Executable: "/usr/bin/python3.11"},
+			Grant{MaxPriority: 5, Priority: 5, Weight: 100, Isolation: IsolationShared}},
 		{"one star stays inside one part of the path",
-			Identity{GIDs: []int{44}, Executable: "/usr/bin/python3/evil"},
+			Identity{GIDs: []int{44}, Executable: "/usr/bin/python3/evil", Genuine: yes},
 			Grant{MaxPriority: 5, Priority: 5, Weight: 100, Isolation: IsolationShared}},
 		{"two stars cross parts, and a grant above the default keeps the default class",
 			Identity{Cgroup: "/kubepods.slice/kubepods-pod1.slice/cri-containerd-abc.scope"},

@@ -42,7 +42,7 @@ func newAdmission(cfg *config.Config, ownUID int, s *store.Store) (*admission, e
 // Admit implements clients.Admission.
 func (a *admission) Admit(_ context.Context, who *clients.Applicant) (clients.Grant, error) {
 	id := config.Identity{
-		UID: who.UID, User: a.names.user(who.UID), Cgroup: who.Cgroup, Executable: who.Executable,
+		UID: who.UID, User: a.names.user(who.UID), Cgroup: who.Cgroup, Executable: who.Executable, Genuine: who.Genuine,
 		GIDs: append([]int{who.GID}, who.Groups...),
 	}
 	for _, gid := range id.GIDs {
