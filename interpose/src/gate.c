@@ -24,23 +24,8 @@ enum {
     CLOSED_WAIT_MAX_NS = 100 * 1000 * 1000,
 };
 
-/*
- * A holder that rings and holds on, over and over, would make its waiters spin. After so many vain
- * rings in one wait they answer no sooner than this.
- */
-enum {
-    VAIN_RINGS_MAX = 32,
-    VAIN_PAUSE_NS = 100 * 1000,
-};
-
 /* For a better launch of the class to take the token; then the gap is better filled by this one. */
 enum { GRACE_NS = 20 * 1000 };
-
-static uint64_t pauses;
-
-uint64_t heddle_gate_pauses(void) {
-    return heddle_load_relaxed64(&pauses);
-}
 
 /* The peers that hold a launch can be many; slots[i] is the slot of peers[i]. */
 struct view {
@@ -70,27 +55,6 @@ uint32_t heddle_gate_word(uint32_t device) {
         return gate & passing;
     }
     return gate;
-}
-
-static void read_peers(uint32_t device, struct view *view) {
-    const struct heddle_verdict_device *verdict = verdict_of(device);
-
-    view->count = 0;
-    for (uint32_t word = 0; word < HEDDLE_PEER_WORDS; word++) {
-        const uint64_t corun = heddle_load_relaxed64(&verdict->corun[word]);
-        uint64_t yields = heddle_load_relaxed64(&verdict->yields[word]);
-
-        while (yields != 0) {
-            const uint32_t bit = (uint32_t)__builtin_ctzll(yields);
-            struct heddle_gate_peer *peer = &view->peers[view->count];
-
-            view->slots[view->count] = word * 64 + bit;
-            heddle_peer_read(word * 64 + bit, peer);
-            peer->corun = (corun >> bit & 1U) != 0;
-            view->count++;
-            yields &= yields - 1;
-        }
-    }
 }
 
 struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key) {
@@ -128,7 +92,7 @@ static void decide(uint32_t device, struct view *view) {
         (input->gate & HEDDLE_GATE_WINDOW) != 0 ? heddle_window_outstanding(device) : 0;
     view->count = 0;
     if ((input->gate & HEDDLE_GATE_YIELD) != 0) {
-        read_peers(device, view);
+        view->count = heddle_peer_read_all(verdict, view->slots, view->peers);
     }
     input->now_ns = heddle_clock_now();
     heddle_gate_decide(input, view->peers, view->count, &view->answer);
@@ -218,20 +182,6 @@ static uint64_t until(uint32_t device, const struct view *view, uint64_t longest
     return retry <= now ? 0 : heddle_gate_clamp(retry - now, longest);
 }
 
-static void sleep_on(uint32_t device, const uint32_t *doorbell, uint32_t value, struct view *view) {
-    const struct timespec vain = {.tv_nsec = VAIN_PAUSE_NS};
-    const enum heddle_futex_end end =
-        heddle_futex_wait(doorbell, value, until(device, view, PEER_WAIT_MAX_NS));
-
-    if (end == HEDDLE_FUTEX_WOKEN) {
-        heddle_futex_wake_few(doorbell); /* the holder itself woke no more than that */
-    }
-    if (end != HEDDLE_FUTEX_TIMED_OUT && ++view->rings > VAIN_RINGS_MAX) {
-        heddle_add_seq_cst64(&pauses, 1);
-        (void)nanosleep(&vain, NULL);
-    }
-}
-
 /* Says that it sleeps, looks again, and only then sleeps on the holder's doorbell. */
 static void wait_for_peer(uint32_t device, struct view *view) {
     const uint32_t slot = view->slots[view->answer.peer];
@@ -242,7 +192,7 @@ static void wait_for_peer(uint32_t device, struct view *view) {
     value = heddle_load_acquire32(doorbell);
     decide(device, view);
     if (waits_for_others(view) && view->slots[view->answer.peer] == slot) {
-        sleep_on(device, doorbell, value, view);
+        heddle_peer_sleep(doorbell, value, until(device, view, PEER_WAIT_MAX_NS), &view->rings);
     }
     heddle_arena_rise(device);
     if (!heddle_connect_alive()) {

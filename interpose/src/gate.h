@@ -21,7 +21,4 @@ struct heddle_prediction {
 
 struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key);
 
-/* How often a waiter of this process paused because doorbells rang in vain. */
-uint64_t heddle_gate_pauses(void);
-
 #endif /* HEDDLE_GATE_WAIT_H */

@@ -3,10 +3,21 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client.h"
+#include "futex.h"
 #include "pages.h"
+
+/*
+ * A holder that rings and holds on, over and over, would make its waiters spin. After so many vain
+ * rings in one wait they answer no sooner than this.
+ */
+enum {
+    VAIN_RINGS_MAX = 32,
+    VAIN_PAUSE_NS = 100 * 1000,
+};
 
 /*
  * Address space for every peer slot, for good. A slot without a peer reads as zeroes: idle since
@@ -37,6 +48,8 @@ static struct {
 } info[HEDDLE_PEERS_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards file */
+
+static uint64_t pauses;
 
 bool heddle_peer_add(const struct heddle_msg_peer *message, int descriptor) {
     const uint32_t slot = message->slot;
@@ -102,8 +115,47 @@ void heddle_peer_read(uint32_t slot, struct heddle_gate_peer *peer) {
     }
 }
 
+uint32_t heddle_peer_read_all(const struct heddle_verdict_device *verdict, uint32_t *slots,
+                              struct heddle_gate_peer *found) {
+    uint32_t count = 0;
+
+    for (uint32_t word = 0; word < HEDDLE_PEER_WORDS; word++) {
+        const uint64_t corun = heddle_load_relaxed64(&verdict->corun[word]);
+        uint64_t yields = heddle_load_relaxed64(&verdict->yields[word]);
+
+        while (yields != 0) {
+            const uint32_t bit = (uint32_t)__builtin_ctzll(yields);
+
+            slots[count] = word * 64 + bit;
+            heddle_peer_read(word * 64 + bit, &found[count]);
+            found[count].corun = (corun >> bit & 1U) != 0;
+            count++;
+            yields &= yields - 1;
+        }
+    }
+    return count;
+}
+
 const uint32_t *heddle_peer_doorbell(uint32_t slot) {
     return &device_of(slot)->doorbell;
+}
+
+void heddle_peer_sleep(const uint32_t *doorbell, uint32_t value, uint64_t timeout_ns,
+                       uint32_t *rings) {
+    const struct timespec vain = {.tv_nsec = VAIN_PAUSE_NS};
+    const enum heddle_futex_end end = heddle_futex_wait(doorbell, value, timeout_ns);
+
+    if (end == HEDDLE_FUTEX_WOKEN) {
+        heddle_futex_wake_few(doorbell); /* the holder itself woke no more than that */
+    }
+    if (end != HEDDLE_FUTEX_TIMED_OUT && ++*rings > VAIN_RINGS_MAX) {
+        heddle_add_seq_cst64(&pauses, 1);
+        (void)nanosleep(&vain, NULL);
+    }
+}
+
+uint64_t heddle_peer_pauses(void) {
+    return heddle_load_relaxed64(&pauses);
 }
 
 void heddle_peer_probe(uint32_t slot) {

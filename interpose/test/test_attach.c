@@ -23,6 +23,7 @@
 #include "gate.h"
 #include "heddle/atomic.h"
 #include "message.h"
+#include "peer.h"
 #include "test.h"
 #include "window.h"
 
@@ -496,7 +497,7 @@ static void *ring_on(void *unused) {
 }
 
 static bool paused(void) {
-    return heddle_gate_pauses() > 0;
+    return heddle_peer_pauses() > 0;
 }
 
 static void restless(void) {
