@@ -364,7 +364,7 @@ type VerdictDevice struct {
 	MaxBlockNs       uint64    // duration: launches predicted to be longer are held, 0 = none are
 	TokenNs          uint64    // duration: longest time for which the gap token may be kept
 	StreamPriority   int32     // of streams that the program creates: 1 greatest, -1 least, 0 as the program says
-	ReservedStream   uint32
+	TimeSharePpm     uint32    // share of the device's time that the weight is worth, parts per million: yield points leave it to the client, 0 = none
 	Reserved         [3]uint64
 }
 

@@ -125,7 +125,7 @@ func TestLayoutIsThatOfTheCCompiler(t *testing.T) {
 		{"heddle_verdict_device.max_block_ns", unsafe.Offsetof(VerdictDevice{}.MaxBlockNs), 144},
 		{"heddle_verdict_device.token_ns", unsafe.Offsetof(VerdictDevice{}.TokenNs), 152},
 		{"heddle_verdict_device.stream_priority", unsafe.Offsetof(VerdictDevice{}.StreamPriority), 160},
-		{"heddle_verdict_device.reserved_stream", unsafe.Offsetof(VerdictDevice{}.ReservedStream), 164},
+		{"heddle_verdict_device.time_share_ppm", unsafe.Offsetof(VerdictDevice{}.TimeSharePpm), 164},
 		{"heddle_verdict_device.reserved", unsafe.Offsetof(VerdictDevice{}.Reserved), 168},
 		{"size of heddle_profile_entry", unsafe.Sizeof(ProfileEntry{}), SizeofProfileEntry},
 		{"heddle_profile_entry.key", unsafe.Offsetof(ProfileEntry{}.Key), 0},

@@ -95,8 +95,9 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		delete(p.policies, device) // the next to come begin afresh
 	}
 	decisions := make([]clients.Decision, len(verdicts))
-	for i := range verdicts {
+	for i, share := range sched.Shares(verdicts) {
 		decisions[i] = decision(&verdicts[i])
+		decisions[i].Verdict.TimeSharePPM = share
 	}
 	return decisions
 }

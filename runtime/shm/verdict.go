@@ -38,6 +38,7 @@ type DeviceVerdict struct {
 	MaxBlock       time.Duration // longer launches are held, 0 = none are
 	Token          time.Duration // longest time for which the gap token may be kept
 	StreamPriority int32         // of new streams: 1 greatest, -1 least, 0 as the program says
+	TimeSharePPM   uint32        // of the device's time that yield points leave to the client
 }
 
 // valid tells whether a client could make sense of the verdict.
@@ -118,6 +119,7 @@ func (v *Verdict) Publish(slot int, d *DeviceVerdict) error {
 	atomic.StoreUint64(&t.MaxBlockNs, uint64(d.MaxBlock))
 	atomic.StoreUint64(&t.TokenNs, uint64(d.Token))
 	atomic.StoreInt32(&t.StreamPriority, d.StreamPriority)
+	atomic.StoreUint32(&t.TimeSharePpm, d.TimeSharePPM)
 	changed := v.gates[slot] != d.Gate
 	bound := v.generations[slot] == 0
 	v.gates[slot] = d.Gate

@@ -275,7 +275,8 @@ struct heddle_verdict_device {
     uint64_t token_ns;       /* duration: longest time for which the gap token may be kept */
     int32_t stream_priority; /* of streams that the program creates: 1 greatest, -1 least, 0 as
                                 the program says */
-    uint32_t reserved_stream;
+    uint32_t time_share_ppm; /* share of the device's time that the weight is worth, parts per
+                                million: yield points leave it to the client, 0 = none */
     uint64_t reserved[3];
 };
 
