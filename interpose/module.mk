@@ -62,10 +62,10 @@ $(INTERPOSE_LIB_ARM64): $(call interpose_objects,interpose-aarch64,aarch64)
 
 # ---- tests ----
 
-INTERPOSE_TESTS := names text ledger log message stream profile token attach measure count
+INTERPOSE_TESTS := names text ledger log message stream profile token attach measure count yield
 INTERPOSE_TEST_HEADERS := $(wildcard interpose/test/*.h)
 INTERPOSE_FAKE := $(BUILD)/test/interpose/fake/libcuda.so.1
-C_SOURCES += $(wildcard interpose/test/*.c)
+C_SOURCES += $(wildcard interpose/test/*.c) $(wildcard docs/examples/*.c)
 C_HEADERS += $(INTERPOSE_TEST_HEADERS)
 
 # Each flavour compiles everything for itself: TSan cannot be loaded with a library, so the logic is

@@ -98,7 +98,8 @@ func generate(root fs.FS) ([]file, error) {
 	}
 	return []file{
 		{"interpose/gen/symbols.inc", symbolsInc(symbols)},
-		{"interpose/gen/libcuda.map", versionScript(symbols)},
+		// What programs call of their own accord, see heddle/yield.h.
+		{"interpose/gen/libcuda.map", versionScript(symbols, "heddle_wanted_v1", "heddle_yield_v1")},
 		{"tests/softgpu/gen/stubs.c", softgpuStubs(symbols)},
 		{"tests/softgpu/gen/libcuda.map", versionScript(symbols)},
 		{"docs/coverage.md", coverage(symbols, hooks)},

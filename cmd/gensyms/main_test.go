@@ -116,8 +116,8 @@ func TestOutputs(t *testing.T) {
 	}
 	want := map[string]string{
 		"interpose/gen/symbols.inc":     "HEDDLE_SYMBOL_HOOK(0, cuInit, 6)\nHEDDLE_SYMBOL_PASS(1, cuLaunch_v2, 8)\n",
-		"interpose/gen/libcuda.map":     "  global:\n    cuInit;\n    cuLaunch_v2;\n  local:\n    *;\n",
-		"tests/softgpu/gen/libcuda.map": "    cuLaunch_v2;\n",
+		"interpose/gen/libcuda.map":     "  global:\n    cuInit;\n    cuLaunch_v2;\n    heddle_wanted_v1;\n    heddle_yield_v1;\n  local:\n    *;\n",
+		"tests/softgpu/gen/libcuda.map": "  global:\n    cuInit;\n    cuLaunch_v2;\n  local:\n    *;\n",
 		"tests/softgpu/gen/stubs.c":     "STUB(0, cuInit)\nSTUB(1, cuLaunch_v2)\n",
 		"docs/coverage.md":              "| `cuInit` | 2.0 |  | `hook_a.c` |\n",
 	}

@@ -28,12 +28,16 @@ func symbolsInc(symbols []symbol) []byte {
 	return b.Bytes()
 }
 
-// versionScript exports the listed names, without versions as the driver does, and nothing else.
-func versionScript(symbols []symbol) []byte {
+// versionScript exports the listed names, without versions as the driver does, those in also, and
+// nothing else.
+func versionScript(symbols []symbol, also ...string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "/* %s */\n{\n  global:\n", generated)
 	for _, s := range symbols {
 		fmt.Fprintf(&b, "    %s;\n", s.name)
+	}
+	for _, name := range also {
+		fmt.Fprintf(&b, "    %s;\n", name)
 	}
 	b.WriteString("  local:\n    *;\n};\n")
 	return b.Bytes()

@@ -14,6 +14,7 @@
 #include "ledger.h"
 #include "measure.h"
 #include "peer.h"
+#include "share.h"
 #include "stream.h"
 #include "thread.h"
 #include "token.h"
@@ -38,6 +39,7 @@ static void in_child(void) {
     heddle_peer_reset();
     heddle_arena_forget_all();
     heddle_token_reset();
+    heddle_share_reset();
     heddle_connect_reset();
 }
 
