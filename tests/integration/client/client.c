@@ -1,6 +1,6 @@
 /*
  * A GPU program on a leash: reads one command a line on standard input and answers each with one
- * line, so that a test decides what happens when. It knows nothing of Heddle.
+ * line, so that a test decides what happens when. Of Heddle it knows the header for yield points.
  *
  *   init                  cuInit                              ok
  *   device N              primary context of ordinal N        ok
@@ -15,6 +15,8 @@
  *   alloc BYTES           ok INDEX      free INDEX | freeptr VALUE    ok
  *   info                                                      ok FREE TOTAL
  *   count                 kernels that really ran             ok N
+ *   yield NS              a yield point                       ok WAITED_NS
+ *   wanted                                                    ok 0 | ok 1
  *   loop NS SYNC_EVERY    launch for ever on a second thread  ok
  *   pace NS SYNC_EVERY IDLE_US  the same, idle after each sync ok
  *   looped                launches of that thread so far      ok N MAX_WAITED_NS
@@ -25,6 +27,8 @@
  * A driver error answers "cuda CODE", a wrong command "what COMMAND".
  */
 #include "driver.h"
+
+#include <heddle/yield.h>
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -325,6 +329,8 @@ static bool run_plain(const char *name) {
         do_info();
     } else if (strcmp(name, "count") == 0) {
         do_count();
+    } else if (strcmp(name, "wanted") == 0) {
+        printf("ok %d\n", heddle_wanted());
     } else if (strcmp(name, "looped") == 0) {
         printf("ok %" PRIu64 " %" PRIu64 "\n", (uint64_t)atomic_load(&looper.launches),
                (uint64_t)atomic_load(&looper.longest_ns));
@@ -350,6 +356,8 @@ static bool run_with_numbers(const char *name, uint64_t a, uint64_t b, uint64_t 
         do_launch(a, b == 0 ? 1 : b);
     } else if (strcmp(name, "capture") == 0) {
         do_capture(a, b, c);
+    } else if (strcmp(name, "yield") == 0) {
+        answer_number(CU_OK, heddle_yield(a));
     } else if (strcmp(name, "alloc") == 0) {
         do_alloc(a);
     } else if (strcmp(name, "free") == 0 && a < block_count) {

@@ -15,6 +15,6 @@ C_HEADERS += $(CLIENT_HEADERS)
 .PHONY: test-client
 test-client: $(BUILD)/test/heddle-test-client ## the scripted client of the integration tests
 
-$(BUILD)/test/heddle-test-client: $(CLIENT_SOURCES) $(CLIENT_HEADERS)
+$(BUILD)/test/heddle-test-client: $(CLIENT_SOURCES) $(CLIENT_HEADERS) interpose/include/heddle/yield.h
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_STRICT) -D_GNU_SOURCE -O2 -g $(CFLAGS) -o $@ $(CLIENT_SOURCES) -ldl -lpthread
+	$(CC) $(CFLAGS_STRICT) -D_GNU_SOURCE -Iinterpose/include -O2 -g $(CFLAGS) -o $@ $(CLIENT_SOURCES) -ldl -lpthread
