@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,13 +37,13 @@ func completeClasses(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 
 func (a *app) completeClients(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.completeFromClients(cmd, func(c *heddlev1.Client) string {
-		return fmt.Sprintf("%d\tpid %d, %s", c.GetId(), c.GetPid(), printable(c.GetName()+" "+c.GetCommand()))
+		return fmt.Sprintf("%d\tpid %d, %s", c.GetId(), c.GetPid(), printable(c.GetName()+" "+cmp.Or(c.GetCommand(), c.GetProgram())))
 	})
 }
 
 func (a *app) completePIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.completeFromClients(cmd, func(c *heddlev1.Client) string {
-		return fmt.Sprintf("%d\t%s", c.GetPid(), printable(c.GetName()+" "+c.GetCommand()))
+		return fmt.Sprintf("%d\t%s", c.GetPid(), printable(c.GetName()+" "+cmp.Or(c.GetCommand(), c.GetProgram())))
 	})
 }
 

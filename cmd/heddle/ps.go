@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -31,10 +32,14 @@ const psLong = `Show the programs attached to heddled, one line for each device 
 A terminal shows what fits, and no column that knows nothing; --no-trunc, a pipe and a file get
 every column.
 
-JSON: {"clients": [{id, pid, uid, user, container, tenant, name, command, priority, class, weight,
-state, reason, attached, launches_per_second, launches, unnamed_addresses, interposer_version,
-devices: [{uuid, device, busy_share, held_share, memory_bytes, memory_peak_bytes, holds, overruns,
-gate, busy, held}]}]}. Shares are parts of one. With --watch there is one object in each line.`
+COMMAND is the whole command line of one's own programs, and for root of all. Of other users'
+programs it is the short name, because arguments can be passwords.
+
+JSON: {"clients": [{id, pid, uid, user, container, tenant, name, program, command, priority, class,
+weight, state, reason, attached, launches_per_second, launches, unnamed_addresses,
+interposer_version, devices: [{uuid, device, busy_share, held_share, memory_bytes,
+memory_peak_bytes, holds, overruns, gate, busy, held}]}]}. Shares are parts of one. With --watch
+there is one object in each line.`
 
 type psOptions struct {
 	watch    bool
@@ -199,8 +204,8 @@ func gateCell(c *clientView, d *clientDeviceView) cell {
 func workloadName(c *clientView) string {
 	name := c.Name
 	if name == "" {
-		program, _, _ := strings.Cut(c.Command, " ")
-		if program != "" {
+		name = c.Program
+		if program, _, _ := strings.Cut(c.Command, " "); program != "" {
 			name = filepath.Base(program)
 		}
 	}
@@ -208,7 +213,7 @@ func workloadName(c *clientView) string {
 }
 
 func commandText(c *clientView) string {
-	text := orUnknown(printable(c.Command))
+	text := orUnknown(printable(cmp.Or(c.Command, c.Program)))
 	if c.Reason != "" {
 		return "(" + printable(c.Reason) + ") " + text
 	}

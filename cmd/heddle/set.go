@@ -198,7 +198,7 @@ func findClient(clients []*heddlev1.Client, o *setOptions, byPID bool) *heddlev1
 
 // clientTitle names a client so that a person recognises it.
 func clientTitle(c *heddlev1.Client) string {
-	view := clientView{Name: c.GetName(), Command: c.GetCommand()}
+	view := clientView{Name: c.GetName(), Program: c.GetProgram(), Command: c.GetCommand()}
 	title := fmt.Sprintf("client %d", c.GetId())
 	if c.GetPid() != 0 {
 		title += fmt.Sprintf(", pid %d", c.GetPid())

@@ -21,6 +21,7 @@ type clientView struct {
 	Container         string             `json:"container,omitempty"`
 	Tenant            string             `json:"tenant,omitempty"`
 	Name              string             `json:"name,omitempty"`
+	Program           string             `json:"program,omitempty"`
 	Command           string             `json:"command,omitempty"`
 	Priority          uint32             `json:"priority"`
 	Class             string             `json:"class"`
@@ -101,7 +102,8 @@ func viewClients(clients []*heddlev1.Client, names deviceNames) []clientView {
 func viewClient(c *heddlev1.Client, names deviceNames) clientView {
 	view := clientView{
 		ID: c.GetId(), PID: c.GetPid(), UID: c.GetUid(), User: c.GetUser(),
-		Container: c.GetContainer(), Tenant: c.GetTenant(), Name: c.GetName(), Command: c.GetCommand(),
+		Container: c.GetContainer(), Tenant: c.GetTenant(), Name: c.GetName(),
+		Program: c.GetProgram(), Command: c.GetCommand(),
 		Priority: c.GetPriority(), Class: className(c.GetPriority()), Weight: c.GetWeight(),
 		State: clientState(c.GetState()), Reason: c.GetReason(),
 		LaunchesPerSecond: c.GetLaunchesPerSecond(), Launches: c.GetLaunches(),

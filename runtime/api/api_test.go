@@ -38,7 +38,7 @@ func (b *backend) ListDevices(context.Context) ([]*heddlev1.Device, error) {
 }
 
 func (b *backend) ListClients(context.Context, *heddlev1.ListClientsRequest) ([]*heddlev1.Client, error) {
-	return []*heddlev1.Client{{Id: 1}}, b.err
+	return []*heddlev1.Client{{Id: 1, Uid: uint32(os.Geteuid()), Command: "c"}}, b.err
 }
 
 func (b *backend) SetClient(_ context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
@@ -99,7 +99,7 @@ func TestEveryCallReachesTheBackend(t *testing.T) {
 	if res, err := conn.Devices(t.Context()); err != nil || len(res) != 1 {
 		t.Errorf("devices: %v, %v", res, err)
 	}
-	if res, err := conn.Clients(t.Context(), nil); err != nil || len(res) != 1 {
+	if res, err := conn.Clients(t.Context(), nil); err != nil || len(res) != 1 || res[0].GetCommand() != "c" {
 		t.Errorf("clients: %v, %v", res, err)
 	}
 	priority := uint32(2)
@@ -289,6 +289,30 @@ func body(t *testing.T, c *http.Client, req *http.Request) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+func TestCommandLinesAreHiddenFromOtherUsers(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ctx  context.Context
+		want []string
+	}{
+		{"root", context.WithValue(t.Context(), peerKey{}, Peer{UID: 0}), []string{"a -x", "b -y", "c -z"}},
+		{"one of them", context.WithValue(t.Context(), peerKey{}, Peer{UID: 1001}), []string{"", "b -y", ""}},
+		{"somebody else", context.WithValue(t.Context(), peerKey{}, Peer{UID: 1002}), []string{"", "", ""}},
+		{"nobody that is known", t.Context(), []string{"", "", ""}},
+	} {
+		clients := []*heddlev1.Client{
+			{Uid: 1000, Program: "a", Command: "a -x"}, {Uid: 1001, Program: "b", Command: "b -y"}, {Uid: 0, Program: "c", Command: "c -z"},
+		}
+		hideCommands(tt.ctx, clients...)
+		for i, c := range clients {
+			if c.GetCommand() != tt.want[i] || c.GetProgram() == "" {
+				t.Errorf("%s sees %q of %s, want %q", tt.name, c.GetCommand(), c.GetProgram(), tt.want[i])
+			}
+		}
+	}
+	hideCommands(t.Context(), nil) // no client was set
 }
 
 func TestAdministrators(t *testing.T) {

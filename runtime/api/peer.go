@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
 // Peer is who holds the other end of a connection, as the OS kernel says.
@@ -60,6 +62,21 @@ func peerOf(conn net.Conn) (Peer, error) {
 		return Peer{}, credErr
 	}
 	return Peer{UID: int(cred.Uid), GID: int(cred.Gid), PID: int(cred.Pid)}, nil
+}
+
+// hideCommands takes the command lines out of clients that are another user's
+// than the peer's, unless the peer is root: arguments can be passwords. An OS
+// kernel that hides processes from other users would have hidden them too.
+func hideCommands(ctx context.Context, clients ...*heddlev1.Client) {
+	peer, _ := peerFrom(ctx)
+	if peer.UID == 0 {
+		return
+	}
+	for _, c := range clients {
+		if c != nil && int(c.GetUid()) != peer.UID {
+			c.Command = ""
+		}
+	}
 }
 
 // Administrators returns the rule of who may change things: root, the uid that

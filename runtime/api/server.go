@@ -22,7 +22,8 @@ import (
 	"github.com/heddle-project/heddle/runtime/errdefs"
 )
 
-// Backend answers what the API asks. Its errors have kinds of errdefs.
+// Backend answers what the API asks. Its errors have kinds of errdefs; its
+// messages are the caller's to change.
 type Backend interface {
 	Status(ctx context.Context) (*heddlev1.StatusResponse, error)
 	ListDevices(ctx context.Context) ([]*heddlev1.Device, error)
@@ -149,6 +150,7 @@ func (h *handler) ListDevices(ctx context.Context, _ *heddlev1.ListDevicesReques
 
 func (h *handler) ListClients(ctx context.Context, req *heddlev1.ListClientsRequest) (*heddlev1.ListClientsResponse, error) {
 	clients, err := h.backend.ListClients(ctx, req)
+	hideCommands(ctx, clients...)
 	return &heddlev1.ListClientsResponse{Clients: clients}, toConnect(err)
 }
 
@@ -164,6 +166,7 @@ func (h *handler) WatchClients(ctx context.Context, req *heddlev1.WatchClientsRe
 		if err != nil {
 			return toConnect(err)
 		}
+		hideCommands(ctx, clients...)
 		if err := stream.Send(&heddlev1.ListClientsResponse{Clients: clients}); err != nil {
 			return err
 		}
@@ -182,6 +185,7 @@ func (h *handler) SetClient(ctx context.Context, req *heddlev1.SetClientRequest)
 		return nil, err
 	}
 	client, err := h.backend.SetClient(ctx, req)
+	hideCommands(ctx, client)
 	return &heddlev1.SetClientResponse{Client: client}, toConnect(err)
 }
 

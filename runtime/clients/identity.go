@@ -27,7 +27,8 @@ type Identity struct {
 	Container   string      // id, short form
 	Executable  string      // its path, as the process sees it
 	Genuine     func() bool // whether heddled finds the same file there; nil = cannot be seen
-	Command     string      // with its arguments, for people
+	Program     string      // short name, as the OS kernel keeps it
+	Command     string      // with its arguments, for its own user and root
 	ForeignTime bool        // lives in another time namespace
 }
 
@@ -111,6 +112,7 @@ func lookUp(cred unix.Ucred, pidfd *os.File) Identity {
 	}
 	if text, err := readWhole(dir + "/status"); err == nil {
 		id.Groups = statusGroups(string(text))
+		id.Program = shm.Printable([]byte(statusName(string(text))))
 	}
 	id.Executable, id.Genuine = executable(dir)
 	id.ForeignTime = foreignTime(dir)
@@ -155,6 +157,14 @@ func readSome(path string, limit int) ([]byte, error) {
 		text = text[:len(text)+n]
 	}
 	return text, nil
+}
+
+// statusName takes the program's name out of /proc/PID/status, where it is the
+// first line.
+func statusName(status string) string {
+	line, _, _ := strings.Cut(status, "\n")
+	name, _ := strings.CutPrefix(line, "Name:\t")
+	return name
 }
 
 // statusGroups takes the supplementary groups out of /proc/PID/status.

@@ -84,6 +84,16 @@ func TestStatusGroups(t *testing.T) {
 	}
 }
 
+func TestStatusName(t *testing.T) {
+	for status, want := range map[string]string{
+		"Name:\ttrain net\nUmask:\t0022\n": "train net", "Name:\ta\tb\n": "a\tb", "": "",
+	} {
+		if got := statusName(status); got != want {
+			t.Errorf("%q: %q, want %q", status, got, want)
+		}
+	}
+}
+
 func TestALongListOfGroupsIsReadWhole(t *testing.T) {
 	want := make([]uint32, 3000)
 	for i := range want {

@@ -114,6 +114,7 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		Container:         c.Container,
 		Tenant:            c.Tenant,
 		Name:              c.Name,
+		Program:           c.Program,
 		Command:           c.Command,
 		Priority:          uint32(c.Priority), // 0 to 9
 		Weight:            uint32(c.Weight),   // at most 10000

@@ -2,11 +2,13 @@ package integration
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/heddle-project/heddle/tests/node"
@@ -23,6 +25,50 @@ func heddle(t *testing.T, n *node.Node, args ...string) string {
 		t.Fatalf("heddle %s: %v", strings.Join(args, " "), err)
 	}
 	return string(out)
+}
+
+// heddleAs is heddle as another user sees it. He may not enter the folders of
+// the build, so he gets a copy in the node's own folder.
+func heddleAs(t *testing.T, n *node.Node, uid uint32, args ...string) string {
+	t.Helper()
+	program, err := os.ReadFile(filepath.Join(filepath.Dir(n.Interposer()), "../../bin/heddle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(n.Dir(), "heddle")
+	if err := errors.Join(os.WriteFile(path, program, 0o755), os.Chmod(n.Dir(), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = []string{"HEDDLE_API=" + n.APISocket()}
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("heddle %s as uid %d: %v", strings.Join(args, " "), uid, err)
+	}
+	return string(out)
+}
+
+// Arguments can be passwords: another user's programs are listed without.
+func TestPsHidesTheArgumentsOfOtherUsersPrograms(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	n, _ := start(t, node.Options{})
+	const secret = "--password=open-sesame"
+	n.Client(node.Hints{Wrapper: []string{"sh", "-c", `exec "$0" ` + secret}}).Open(0)
+	if got := heddle(t, n, "ps"); !strings.Contains(got, secret) {
+		t.Errorf("root does not see the whole command line:\n%s", got)
+	}
+	for _, args := range [][]string{{"ps"}, {"ps", "--json"}, {"ps", "--no-trunc"}} {
+		got := heddleAs(t, n, 65534, args...)
+		// The OS kernel keeps fifteen letters of a name.
+		if strings.Contains(got, secret) || !strings.Contains(got, "heddle-test-cli") {
+			t.Errorf("heddle %v as another user:\n%s", args, got)
+		}
+	}
 }
 
 // listed is a client as heddle ps shows it.

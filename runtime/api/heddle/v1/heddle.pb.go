@@ -676,13 +676,14 @@ type Client struct {
 	Uid  uint32 `protobuf:"varint,3,opt,name=uid,proto3" json:"uid,omitempty"`
 	User string `protobuf:"bytes,4,opt,name=user,proto3" json:"user,omitempty"`
 	// Container id, short form, empty outside containers.
-	Container string      `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
-	Tenant    string      `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Name      string      `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
-	Command   string      `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`
-	Priority  uint32      `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`
-	Weight    uint32      `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
-	State     ClientState `protobuf:"varint,11,opt,name=state,proto3,enum=heddle.v1.ClientState" json:"state,omitempty"`
+	Container string `protobuf:"bytes,5,opt,name=container,proto3" json:"container,omitempty"`
+	Tenant    string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Name      string `protobuf:"bytes,7,opt,name=name,proto3" json:"name,omitempty"`
+	// With its arguments, for root and for its own user; empty for others.
+	Command  string      `protobuf:"bytes,8,opt,name=command,proto3" json:"command,omitempty"`
+	Priority uint32      `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`
+	Weight   uint32      `protobuf:"varint,10,opt,name=weight,proto3" json:"weight,omitempty"`
+	State    ClientState `protobuf:"varint,11,opt,name=state,proto3,enum=heddle.v1.ClientState" json:"state,omitempty"`
 	// Why it was evicted, or how what it asked for differs from what it got.
 	Reason            string                 `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
 	Attached          *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=attached,proto3" json:"attached,omitempty"`
@@ -691,8 +692,10 @@ type Client struct {
 	Devices           []*ClientDevice        `protobuf:"bytes,16,rep,name=devices,proto3" json:"devices,omitempty"`
 	UnnamedAddresses  uint64                 `protobuf:"varint,17,opt,name=unnamed_addresses,json=unnamedAddresses,proto3" json:"unnamed_addresses,omitempty"`
 	InterposerVersion string                 `protobuf:"bytes,18,opt,name=interposer_version,json=interposerVersion,proto3" json:"interposer_version,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Its short name, as the OS kernel keeps it.
+	Program       string `protobuf:"bytes,19,opt,name=program,proto3" json:"program,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Client) Reset() {
@@ -847,6 +850,13 @@ func (x *Client) GetUnnamedAddresses() uint64 {
 func (x *Client) GetInterposerVersion() string {
 	if x != nil {
 		return x.InterposerVersion
+	}
+	return ""
+}
+
+func (x *Client) GetProgram() string {
+	if x != nil {
+		return x.Program
 	}
 	return ""
 }
@@ -1451,7 +1461,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x13ListClientsResponse\x12+\n" +
 	"\aclients\x18\x01 \x03(\v2\x11.heddle.v1.ClientR\aclients\"L\n" +
 	"\x13WatchClientsRequest\x125\n" +
-	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xc1\x04\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xdb\x04\n" +
 	"\x06Client\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\rR\x03pid\x12\x10\n" +
@@ -1471,7 +1481,8 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\blaunches\x18\x0f \x01(\x04R\blaunches\x121\n" +
 	"\adevices\x18\x10 \x03(\v2\x17.heddle.v1.ClientDeviceR\adevices\x12+\n" +
 	"\x11unnamed_addresses\x18\x11 \x01(\x04R\x10unnamedAddresses\x12-\n" +
-	"\x12interposer_version\x18\x12 \x01(\tR\x11interposerVersion\"\xb1\x02\n" +
+	"\x12interposer_version\x18\x12 \x01(\tR\x11interposerVersion\x12\x18\n" +
+	"\aprogram\x18\x13 \x01(\tR\aprogram\"\xb1\x02\n" +
 	"\fClientDevice\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\"\n" +
 	"\n" +
