@@ -2,7 +2,9 @@ package profiles
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/heddle-project/heddle/runtime/sched"
 )
@@ -20,27 +22,29 @@ func (p *Profile) Demand(d Device) sched.Demand {
 		sms, threads          []weighted
 		vector                = sched.Vector{Known: true}
 		measured, hits, hitOf float64
+		squares               float64
 	)
 	for _, k := range p.kernels.all() {
-		time := float64(max(1, k.uses)) * k.Time.Mean
+		spent := float64(max(1, k.uses)) * k.Time.Mean
 		demand.Longest = max(demand.Longest, k.Predict())
-		if time == 0 {
+		if spent == 0 {
 			continue
 		}
-		total += time
+		total += spent
 		if k.Settled() {
-			settled += time
+			settled += spent
+			squares += spent * k.Spread() * k.Spread()
 		}
-		dram += time * k.DRAM(d)
+		dram += spent * k.DRAM(d)
 		need := int(k.Shape.SMNeed(d))
 		if need == 0 {
 			need = d.SMs // it may need them all
 		}
-		sms = append(sms, weighted{need, time})
-		threads = append(threads, weighted{residentThreads(&k.Shape, d), time})
-		measured += addUse(&vector, k, time)
+		sms = append(sms, weighted{need, spent})
+		threads = append(threads, weighted{residentThreads(&k.Shape, d), spent})
+		measured += addUse(&vector, k, spent)
 		if hit, ok := k.Figures.Get(L2Hit); ok {
-			hits, hitOf = hits+hit*time, hitOf+time
+			hits, hitOf = hits+hit*spent, hitOf+spent
 		}
 	}
 	if total == 0 {
@@ -50,6 +54,11 @@ func (p *Profile) Demand(d Device) sched.Demand {
 	demand.DRAM = dram / total
 	demand.Known = settled >= satisfied*total && demand.PeakSMs > 0
 	demand.Sensitivity = p.Sensitivity
+	demand.Spread = math.Inf(1)
+	if settled > 0 {
+		demand.Spread = math.Sqrt(squares / settled)
+	}
+	demand.Gap = p.usualGap()
 	if demand.Known && measured >= satisfied*total {
 		for c := range vector.Use {
 			vector.Use[c] /= measured
@@ -63,9 +72,48 @@ func (p *Profile) Demand(d Device) sched.Demand {
 	return demand
 }
 
-// addUse adds a kernel's use of the channels, weighted by its time, and returns the time; nothing and
+// gapLeast is the shortest gap that counts as one that others could fill: shorter ones are over
+// before they are on their way.
+const gapLeast = 20 * time.Microsecond
+
+// usualGap is the median of the gaps that are predicted and worth filling, 0 if most of the idle time
+// is not predictable.
+func (p *Profile) usualGap() time.Duration {
+	type known struct {
+		length time.Duration
+		weight float64
+	}
+	var gaps []known
+	idle, predicted, weight := 0.0, 0.0, 0.0
+	for _, both := range p.pairs.all() {
+		g := &both.gap
+		idle += g.Weight * g.Mean
+		length := p.Gap(both.previous, both.kernel)
+		if length == 0 {
+			continue
+		}
+		predicted += g.Weight * g.Mean
+		if length >= gapLeast {
+			gaps = append(gaps, known{length, g.Weight})
+			weight += g.Weight
+		}
+	}
+	if predicted < idle/2 {
+		return 0
+	}
+	slices.SortFunc(gaps, func(a, b known) int { return cmp.Compare(a.length, b.length) })
+	weight /= 2
+	for _, g := range gaps {
+		if weight -= g.weight; weight <= 0 {
+			return g.length
+		}
+	}
+	return 0
+}
+
+// addUse adds a kernel's use of the channels, weighted by the time spent in it, and returns that; nothing and
 // 0 if the channels that all kernels use were not measured.
-func addUse(v *sched.Vector, k *Kernel, time float64) float64 {
+func addUse(v *sched.Vector, k *Kernel, spent float64) float64 {
 	for _, f := range []Figure{DRAM, L2, Issue} {
 		if _, ok := k.Figures.Get(f); !ok {
 			return 0
@@ -73,9 +121,9 @@ func addUse(v *sched.Vector, k *Kernel, time float64) float64 {
 	}
 	for c := range v.Use {
 		part, _ := k.Figures.Get(Figure(c)) // a pipe without a figure is one that it does not use
-		v.Use[c] += part * time
+		v.Use[c] += part * spent
 	}
-	return time
+	return spent
 }
 
 // residentThreads is how many threads a kernel keeps on an SM, 0 = unknown.

@@ -67,6 +67,16 @@ func (k *Kernel) Predict() time.Duration {
 	return k.Mean()
 }
 
+// Spread is how far the times lie from what [Kernel.Predict] says: a standard deviation, as a part of the
+// prediction. Where the prediction is above the mean, it is half of what two deviations exceed it by.
+func (k *Kernel) Spread() float64 {
+	predicted := float64(k.Predict())
+	if predicted == 0 {
+		return 0
+	}
+	return max(0, k.Time.Mean+2*k.Time.Deviation()-predicted) / 2 / predicted
+}
+
 // Class says what the kernel's time is spent on.
 func (k *Kernel) Class(d Device) Class { return classify(&k.Shape, &k.Figures, d, k.Mean()) }
 

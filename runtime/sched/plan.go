@@ -43,6 +43,12 @@ type Demand struct {
 	PeakSMs int           // what most of its time is satisfied with
 	DRAM    float64       // mean share of the device's bandwidth while it runs, 0 to 1
 	Longest time.Duration // the longest of its kernels
+	// Spread is how far the times of its launches lie from what is predicted of them: a standard
+	// deviation, as a part of the prediction. It is infinite while it was not measured.
+	Spread float64
+	// Gap is how long the device is idle between its launches, as predicted: the median of the gaps
+	// that are worth filling. It is 0 where most of the idle time cannot be predicted.
+	Gap time.Duration
 	// Vector and Sensitivity hold what was measured offline, if it was.
 	Vector      Vector
 	Sensitivity Sensitivity
