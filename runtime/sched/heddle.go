@@ -81,9 +81,16 @@ func (p *Heddle) Plan(view View) []Verdict {
 		if len(v.Yields) == 0 {
 			continue
 		}
-		v.Gate |= GateFill
 		v.StreamPriority = -1
-		p.coRun(view, v, byKey)
+		if p.settings.Without.Window {
+			v.Gate &^= GateWindow
+		}
+		if !p.settings.Without.Fill {
+			p.fill(view.NowNs, v, byKey)
+		}
+		if !p.settings.Without.CoRun {
+			p.coRun(view, v, byKey)
+		}
 	}
 	for rest := verdicts; len(rest) != 0; {
 		n := 1
@@ -131,10 +138,13 @@ func (p *Heddle) observe(nowNs uint64, clients []Client) {
 // permission is what all the peers of v that are in use allow together.
 func (p *Heddle) permission(nowNs uint64, v *Verdict) float64 {
 	permission := 1.0
+	if p.settings.Without.Control {
+		return permission
+	}
 	for _, id := range v.Yields {
-		w := p.watched[flowKey{v.Device, id}]
-		if nowNs-min(w.lastNs, nowNs) < uint64(calm) {
-			permission = min(permission, w.controller.Permission())
+		key := flowKey{v.Device, id}
+		if p.inUse(nowNs, key) {
+			permission = min(permission, p.watched[key].controller.Permission())
 		}
 	}
 	return permission
@@ -143,9 +153,12 @@ func (p *Heddle) permission(nowNs uint64, v *Verdict) float64 {
 // turns lets so many of the clients of one class run at a time as their peers allow, at least one:
 // what runs when a peer's work comes is in its way, and more of it is more in its way. Those with
 // the least virtual time go first. A client without work keeps its gate open, since it may have
-// some before the next plan.
+// some before the next plan. In predictable gaps the token decides instead, launch by launch.
 func (p *Heddle) turns(nowNs uint64, verdicts []Verdict, clients map[flowKey]*Client) {
-	if len(verdicts) < 2 || len(verdicts[0].Yields) == 0 {
+	if p.settings.Without.Turns || len(verdicts) < 2 || len(verdicts[0].Yields) == 0 {
+		return
+	}
+	if verdicts[0].Gate&GateFill != 0 && !p.settings.Without.Token && p.idle(nowNs, &verdicts[0], clients) != 0 {
 		return
 	}
 	var waiting []*Verdict

@@ -19,6 +19,20 @@ type Settings struct {
 	Forgive time.Duration
 	// Quantum is the turn of a client under the policy of exclusive turns.
 	Quantum time.Duration
+	// Without takes mechanisms away from the policy heddle, to see what each of them adds.
+	Without Without
+}
+
+// Without names mechanisms of the policy heddle that are taken away. It is meant for experiments.
+type Without struct {
+	Window bool // work of a lower class that nobody waits for has no bound
+	Fill   bool // no predicted gap is filled, only one that has lasted
+	Margin bool // the margin on predictions is that of the class, however well they are known
+	Token  bool // clients take turns in predictable gaps as they do elsewhere
+	Turns  bool // all clients of a class go on at once
+	CoRun  bool // none runs beside a more urgent one
+	// Control: what may run beside a client, and together, is not moved by how that client fares.
+	Control bool
 }
 
 // DefaultSettings are the numbers of a configuration that sets none, for policies that are
