@@ -27,7 +27,7 @@ func (r *run) pass(p *proc, k *Kernel) bool {
 	if a.Result == sched.HeldPeer || a.Result == sched.HeldToken {
 		p.holder, p.wantNs = p.peers[a.Peer], estimate
 	}
-	if t := &r.token[p.verdict.Class]; a.Result == sched.HeldToken && t.holder != nil {
+	if t := &r.token[p.verdict.Class]; a.Result == sched.HeldToken && t.holder != nil && r.now < t.expiry {
 		a.RetryNs = min(a.RetryNs, t.expiry)
 	} else if a.Result == sched.HeldToken {
 		p.graceOver = true
@@ -97,6 +97,7 @@ func (r *run) plan() {
 			ID: p.id, Device: theDevice, Class: p.client.Class, Weight: p.client.Weight, SLO: p.client.SLO,
 			Demand: p.demand,
 		}
+		c.Demand.Spread, c.Demand.Gap = p.spread.value(), p.gap()
 		c.Observed.Service = p.service
 		c.Observed.Backlogged = p.inFlight() > 0 || p.held
 		c.Observed.Measured, c.Observed.Expected = time.Duration(p.taken), time.Duration(p.expected)

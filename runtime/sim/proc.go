@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/sched"
@@ -26,6 +28,7 @@ type proc struct {
 	stream int
 	random *rand.Rand
 	gaps   []gapStats // by the kernel that a wait follows
+	spread spread
 
 	phase    phase
 	stamp    uint64 // of the timer that counts
@@ -99,6 +102,72 @@ func (p *proc) pop() flight {
 func (p *proc) atWait() bool {
 	w := &p.client.Workload
 	return p.pc == len(w.Kernels) || w.SyncEvery > 0 && p.pc%w.SyncEvery == 0
+}
+
+// spread learns how far launches' times are from what they were predicted to take: the root of the mean
+// square, weighted by time, as a profile's demand has it.
+type spread struct {
+	n               int
+	weight, squares float64
+}
+
+// spreadSamples is how many launches must have been measured before it says anything.
+const spreadSamples = 10
+
+func (s *spread) add(took, predicted uint64) {
+	if predicted == 0 {
+		return
+	}
+	off := float64(took)/float64(predicted) - 1
+	s.n++
+	s.weight += float64(predicted)
+	s.squares += float64(predicted) * off * off
+}
+
+// value is infinite while too little was measured.
+func (s *spread) value() float64 {
+	if s.n < spreadSamples {
+		return math.Inf(1)
+	}
+	return math.Sqrt(s.squares / s.weight)
+}
+
+// gapLeast is the shortest gap that is worth filling, as a profile has it.
+const gapLeast = 20 * time.Microsecond
+
+// gap is the median of the predicted gaps that are worth filling, 0 if most of the idle time cannot
+// be predicted.
+func (p *proc) gap() time.Duration {
+	type known struct {
+		length time.Duration
+		count  float64
+	}
+	var gaps []known
+	idle, predicted, count := 0.0, 0.0, 0.0
+	for i := range p.gaps {
+		g := &p.gaps[i]
+		idle += g.n * g.mean
+		length := time.Duration(g.predict())
+		if length == 0 {
+			continue
+		}
+		predicted += g.n * g.mean
+		if length >= gapLeast {
+			gaps = append(gaps, known{length, g.n})
+			count += g.n
+		}
+	}
+	if predicted < idle/2 {
+		return 0
+	}
+	slices.SortFunc(gaps, func(a, b known) int { return cmp.Compare(a.length, b.length) })
+	count /= 2
+	for _, g := range gaps {
+		if count -= g.count; count <= 0 {
+			return g.length
+		}
+	}
+	return 0
 }
 
 // gapStats learns how long the pause is that follows a kernel.

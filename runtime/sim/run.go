@@ -272,6 +272,7 @@ func (r *run) completed(stream int, start, end uint64) {
 	p.service += time.Duration(f.timeNs)
 	p.taken += end - max(f.submitted, p.lastEnd)
 	p.expected += f.timeNs
+	p.spread.add(f.timeNs, f.estimate)
 	p.lastEnd = end
 	if r.trace != nil {
 		r.trace(p, start, end)

@@ -137,6 +137,42 @@ func TestPredictedGapsAreFilled(t *testing.T) {
 	}
 }
 
+func TestGapsHardlyLongerThanAKernelAreFilled(t *testing.T) {
+	// A service that pauses for 1.5 ms, and training of which a tenth of the kernels takes 1.24 ms:
+	// a fifth of the gap is all that is left for the margin.
+	request := workload(150, 40*us, 132, 0)
+	request.SyncEvery, request.HostTime = 25, 1500*us
+	batch := workload(100, 60*us, 132, 0)
+	for i := 0; i < len(batch.Kernels); i += 10 {
+		batch.Kernels[i].Time = 1240 * us
+	}
+	for _, trainers := range []int{1, 4} {
+		clients := []sim.Client{service(request, sim.Closed(0))}
+		for range trainers {
+			clients = append(clients, training(batch))
+		}
+		e := sim.Experiment{
+			Scenario: scenario("none", clients...), Policies: []string{"heddle"}, Settings: sched.DefaultSettings(),
+			Seeds: []uint64{1}, Oracle: true,
+		}
+		e.Scenario.Noise, e.Scenario.Duration = 0.02, 2*time.Second
+		report, err := e.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := report.Rows[0]; r.OfOracle < 0.9 || r.P99.OfAlone > 1.02 || r.P50.OfAlone > 1.005 {
+			t.Errorf("%d x training gets %.3f of the oracle, for p50 %.3f and p99 %.3f x alone", trainers, r.OfOracle, r.P50.OfAlone, r.P99.OfAlone)
+		}
+		e.Settings.Without.Margin, e.Scenario.Duration = true, time.Second
+		if report, err = e.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r := report.Rows[0]; r.OfOracle > 0.2 {
+			t.Errorf("with a margin of 30 %% it gets %.3f: the gap is too long to show anything", r.OfOracle)
+		}
+	}
+}
+
 func TestTheLowerClassIsShared(t *testing.T) {
 	clients := []sim.Client{service(workload(20, 50*us, 132, 0), sim.Poisson(300))}
 	kernels := []time.Duration{30 * us, 300 * us, 100 * us}
