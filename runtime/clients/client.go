@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"time"
 
@@ -102,7 +100,7 @@ func (m *Manager) serve(ctx context.Context, conn *wire.Conn) {
 		defer close(done)
 		c.out.run()
 	}()
-	m.detach(c, excuse(c, m.converse(conn, c)))
+	m.detach(c, parting(c, m.converse(conn, c)))
 	<-done
 	c.keep.release()
 }
@@ -257,7 +255,8 @@ func (m *Manager) attach(c *client) error {
 		return &statusError{abi.StatusFull, "this token is in use"}
 	}
 	if c.pidfd != nil {
-		if err := m.reaper.add(c.pidfd, func() { m.detach(c, errDied) }); err != nil {
+		// The end of what it said comes behind what it said: a goodbye is not missed.
+		if err := m.reaper.add(c.pidfd, func() { _ = c.out.conn.CloseRead() }); err != nil {
 			return err
 		}
 	}
@@ -293,31 +292,15 @@ func (m *Manager) converse(conn *wire.Conn, c *client) error {
 				return err
 			}
 		case wire.Bye:
-			return io.EOF
+			return errSaidBye
 		default:
 			return errdefs.Errorf(errdefs.Corrupt, "a client does not send %T", message)
 		}
 	}
 }
 
-// excuse takes half a message for what it is if its sender was killed in the
-// middle of it. The OS kernel closes a dying process's sockets a moment before
-// its pidfd says that it is dead.
-func excuse(c *client, err error) error {
-	if errors.Is(err, errdefs.ErrCorrupt) && c.pidfd != nil && exited(int32(c.pidfd.Fd()), dyingMilliseconds) {
-		return errDied
-	}
-	return err
-}
-
-const dyingMilliseconds = 10
-
-// errDied says that a client's process is gone. How it ended is not known: a program that returns
-// from main and one that is killed both close their socket and end, in either order for us.
-var errDied = errors.New("process ended")
-
 // detach forgets a client, because of err. Only the first call for a client
-// does anything: its connection, its pidfd and its data can all give a reason.
+// does anything: its connection and its data can both give a reason.
 func (m *Manager) detach(c *client, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -339,7 +322,7 @@ func (m *Manager) detachLocked(c *client, err error) {
 		m.remember(c, err)
 		c.out.finish(wire.Evict{Text: err.Error()})
 	} else {
-		log.Info("client left", "reason", reason(err))
+		log.Info("client left", "reason", err)
 		c.out.finish(nil)
 	}
 	for _, b := range c.bindings {
@@ -350,14 +333,4 @@ func (m *Manager) detachLocked(c *client, err error) {
 	if closeErr := c.verdict.Close(); closeErr != nil {
 		log.Debug("close verdict", "error", closeErr)
 	}
-}
-
-func reason(err error) string {
-	switch {
-	case err == nil, errors.Is(err, io.EOF):
-		return "closed its connection"
-	case errors.Is(err, net.ErrClosed):
-		return "let go"
-	}
-	return err.Error()
 }

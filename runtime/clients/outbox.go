@@ -1,7 +1,9 @@
 package clients
 
 import (
+	"errors"
 	"io"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -66,6 +68,7 @@ type outbox struct {
 	wake     *sync.Cond
 	queue    []outgoing
 	finished bool // nothing more will be put
+	failed   error
 }
 
 func newOutbox(conn *wire.Conn) *outbox {
@@ -126,7 +129,7 @@ func (o *outbox) run() {
 			err := o.send(out)
 			out.keep.release()
 			if err != nil {
-				o.give(batch[i+1:])
+				o.give(batch[i+1:], err)
 				return
 			}
 		}
@@ -160,13 +163,23 @@ func (o *outbox) take() ([]outgoing, bool) {
 	return batch, o.finished
 }
 
-// give lets go of what could not be sent, now and later.
-func (o *outbox) give(rest []outgoing) {
+// give lets go of what could not be sent because of err, now and later.
+func (o *outbox) give(rest []outgoing, err error) {
 	for _, out := range rest {
 		out.keep.release()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.finished = true
+	if !errors.Is(err, net.ErrClosed) {
+		o.failed = err
+	}
 	o.drop()
+}
+
+// failure is why the client could not be written to; nil if it was not tried in vain.
+func (o *outbox) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
 }

@@ -19,6 +19,9 @@ import (
 // kernel closes, and says so.
 const oobBytes = 64
 
+// ErrCut is the error of a message whose sender's end came before the message's.
+var ErrCut = errdefs.Errorf(errdefs.Corrupt, "connection ended inside a message")
+
 // Conn speaks the attach protocol over a unix stream socket. One goroutine may read while another
 // writes. Deadlines are set on the embedded connection.
 type Conn struct {
@@ -122,7 +125,7 @@ func (c *Conn) fill(buf []byte, first bool) ([]*os.File, error) {
 		case n == 0 && first && got == 0:
 			return files, io.EOF
 		case n == 0:
-			return files, errdefs.Errorf(errdefs.Corrupt, "connection ended inside a message")
+			return files, ErrCut
 		}
 		got += n
 	}
