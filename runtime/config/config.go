@@ -31,6 +31,7 @@ type Config struct {
 	Clients    Clients
 	Scheduling Scheduling
 	Classes    [Classes]Class
+	Devices    []DeviceRule
 	Rules      []Rule
 }
 
@@ -112,6 +113,7 @@ type Rule struct {
 	MaxPriority int // the most urgent class that hints may ask for
 	Priority    int // class without a hint
 	Weight      int
+	SLO         *Objective // nil = that of scheduling
 	Isolation   Isolation
 	Refuse      bool
 

@@ -38,6 +38,11 @@ func TestEverySettingIsDocumented(t *testing.T) {
 			t.Errorf("rule key %s has no row", e.key)
 		}
 	}
+	for _, e := range deviceSchema() {
+		if !strings.Contains(page, "\n| `"+e.key+"` |") {
+			t.Errorf("device key %s has no row", e.key)
+		}
+	}
 	_, example, ok := strings.Cut(page, "\nAn example:\n")
 	if !ok {
 		t.Fatal("no example")

@@ -20,14 +20,18 @@ func (l *Loaded) Origins() []Origin {
 	for _, e := range schema() {
 		list = append(list, Origin{Key: e.path, Value: e.get(&l.Config), Origin: l.origin(e.path, "default")})
 	}
-	for i := range l.Rules {
-		rule := &l.Rules[i]
-		for _, e := range ruleSchema() {
-			value := e.get(rule)
+	list = appendItems(list, l, "device", l.Devices, deviceSchema())
+	return appendItems(list, l, "rule", l.Rules, ruleSchema())
+}
+
+func appendItems[T any](list []Origin, l *Loaded, table string, items []T, schema []itemEntry[T]) []Origin {
+	for i := range items {
+		for _, e := range schema {
+			value := e.get(&items[i])
 			if value == "" {
 				continue
 			}
-			key := fmt.Sprintf("rule.%d.%s", i, e.key)
+			key := fmt.Sprintf("%s.%d.%s", table, i, e.key)
 			list = append(list, Origin{Key: key, Value: value, Origin: l.origin(key, "default")})
 		}
 	}
@@ -61,8 +65,10 @@ func (l *Loaded) TOML() string {
 }
 
 func tableHeader(table string) string {
-	if strings.HasPrefix(table, "rule.") {
-		return "[[rule]]"
+	for _, many := range []string{"rule", "device"} {
+		if strings.HasPrefix(table, many+".") {
+			return "[[" + many + "]]"
+		}
 	}
 	return "[" + table + "]"
 }

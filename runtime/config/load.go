@@ -148,12 +148,24 @@ func (l *Loaded) applyStatement(entries map[string]entry, s statement) *Problem 
 		return &Problem{Line: s.line, Key: s.path, Text: text}
 	}
 	path := canonical(s.path)
-	if rest, ok := strings.CutPrefix(path, "rule."); ok {
-		if err := l.applyRule(rest, s); err != nil {
-			return fail(err.Error())
-		}
-		return nil
+	var err error
+	switch table, rest, _ := strings.Cut(path, "."); table {
+	case "rule":
+		err = applyItem(l, &l.Rules, "rule", rest, s, ruleSchema(), newRule)
+	case "device":
+		err = applyItem(l, &l.Devices, "device", rest, s, deviceSchema(), func(origin string) DeviceRule {
+			return DeviceRule{Origin: origin}
+		})
+	default:
+		return l.applyValue(entries, path, s, fail)
 	}
+	if err != nil {
+		return fail(err.Error())
+	}
+	return nil
+}
+
+func (l *Loaded) applyValue(entries map[string]entry, path string, s statement, fail func(string) *Problem) *Problem {
 	e, ok := entries[path]
 	if !ok {
 		return fail(unknownKey(path, entries))
@@ -182,25 +194,25 @@ func unknownKey(path string, entries map[string]entry) string {
 	return "unknown key; did you mean " + best + "?"
 }
 
-// applyRule sets what follows "rule.": an index, and a key unless the
-// statement only opens the rule.
-func (l *Loaded) applyRule(rest string, s statement) error {
+// applyItem sets what follows "rule." or "device.": an index, and a key unless the statement only
+// opens the item.
+func applyItem[T any](l *Loaded, items *[]T, table, rest string, s statement, schema []itemEntry[T], fresh func(origin string) T) error {
 	index, key, hasKey := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(index)
-	if err != nil || n < 0 || n > len(l.Rules) {
-		return errors.New("rules are written as [[rule]]")
+	if err != nil || n < 0 || n > len(*items) {
+		return fmt.Errorf("%ss are written as [[%s]]", table, table)
 	}
 	origin := "file:" + strconv.Itoa(s.line)
-	if n == len(l.Rules) {
-		l.Rules = append(l.Rules, newRule(origin))
+	if n == len(*items) {
+		*items = append(*items, fresh(origin))
 	}
 	l.origins[s.path] = origin
 	if !hasKey {
 		return nil
 	}
-	for _, e := range ruleSchema() {
+	for _, e := range schema {
 		if e.key == key {
-			return e.set(&l.Rules[n], s.value)
+			return e.set(&(*items)[n], s.value)
 		}
 	}
 	return errors.New("unknown key")

@@ -27,6 +27,7 @@ type Grant struct {
 	MaxPriority int
 	Priority    int
 	Weight      int
+	SLO         *Objective // nil = none of its own
 	Isolation   Isolation
 	Refuse      bool
 	Origin      string // of the rule, empty for the default
@@ -70,6 +71,7 @@ func (m *Matcher) Match(id *Identity) Grant {
 				MaxPriority: r.MaxPriority,
 				Priority:    r.Priority,
 				Weight:      r.Weight,
+				SLO:         r.SLO,
 				Isolation:   r.Isolation,
 				Refuse:      r.Refuse,
 				Origin:      r.Origin,

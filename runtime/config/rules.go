@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ruleEntry is an entry of a [[rule]].
-type ruleEntry struct {
+// itemEntry is an entry of a table of which there may be many, such as [[rule]].
+type itemEntry[T any] struct {
 	key string
-	set func(*Rule, literal) error
-	get func(*Rule) string // as TOML; empty = not set
+	set func(*T, literal) error
+	get func(*T) string // as TOML; empty = not set
 }
 
-func ruleSchema() []ruleEntry {
-	return []ruleEntry{
+func ruleSchema() []itemEntry[Rule] {
+	return []itemEntry[Rule]{
 		words("user", func(r *Rule) *[]string { return &r.Users }),
 		words("group", func(r *Rule) *[]string { return &r.Groups }),
 		words("cgroup", func(r *Rule) *[]string { return &r.Cgroups }),
@@ -36,6 +36,14 @@ func ruleSchema() []ruleEntry {
 				return err
 			},
 			get: func(r *Rule) string { return strconv.Itoa(r.Weight) },
+		},
+		{
+			key: "slo",
+			set: func(r *Rule, l literal) (err error) {
+				r.SLO, err = objective(l)
+				return err
+			},
+			get: func(r *Rule) string { return orEmpty(r.SLO != nil, r.SLO.toml()) },
 		},
 		{
 			key: "isolation",
@@ -63,8 +71,8 @@ func orEmpty(ok bool, s string) string {
 	return s
 }
 
-func ruleClass(key string, at func(*Rule) *int) ruleEntry {
-	return ruleEntry{
+func ruleClass(key string, at func(*Rule) *int) itemEntry[Rule] {
+	return itemEntry[Rule]{
 		key: key,
 		set: func(r *Rule, l literal) (err error) {
 			*at(r), err = classOf(l)
@@ -76,10 +84,10 @@ func ruleClass(key string, at func(*Rule) *int) ruleEntry {
 
 // words reads one word or a list of them. Numbers are taken too, so that
 // user = 1000 works.
-func words(key string, at func(*Rule) *[]string) ruleEntry {
-	return ruleEntry{
+func words[T any](key string, at func(*T) *[]string) itemEntry[T] {
+	return itemEntry[T]{
 		key: key,
-		set: func(r *Rule, l literal) error {
+		set: func(r *T, l literal) error {
 			items := []literal{l}
 			if l.kind == kindList {
 				items = l.items
@@ -92,7 +100,7 @@ func words(key string, at func(*Rule) *[]string) ruleEntry {
 			}
 			return nil
 		},
-		get: func(r *Rule) string {
+		get: func(r *T) string {
 			quoted := make([]string, len(*at(r)))
 			for i, s := range *at(r) {
 				quoted[i] = quote(s)

@@ -229,15 +229,16 @@ func percent(path string, at func(*Config) *float64) entry {
 	return entry{
 		path: path,
 		set: func(c *Config, l literal) error {
-			digits, ok := strings.CutSuffix(l.text, "%")
-			f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-			if l.kind != kindString || !ok || err != nil {
+			if err := want(l, kindString); err != nil {
 				return errors.New(`want a percentage, such as "2%"`)
 			}
-			*at(c) = f / 100
-			return nil
+			f, err := parsePercent(l.text)
+			if err == nil {
+				*at(c) = f
+			}
+			return err
 		},
-		get: func(c *Config) string { return quote(strconv.FormatFloat(*at(c)*100, 'f', -1, 64) + "%") },
+		get: func(c *Config) string { return quote(percentage(*at(c))) },
 	}
 }
 

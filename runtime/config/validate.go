@@ -92,12 +92,11 @@ func validate(c *Config) Problems {
 	k.duration("scheduling.interval", c.Scheduling.Interval, 500*time.Microsecond, time.Second)
 	k.between("scheduling.measure", c.Scheduling.Measure, 0, measureMax)
 	k.duration("scheduling.quantum", c.Scheduling.Quantum, time.Millisecond, durationMax)
-	if s := c.Scheduling.SLO; math.IsNaN(s) || s < 0 || s > sloMax {
-		k.fail("scheduling.slo", "%v%% is not between 0%% and %d%%", s*100, sloMax*100)
-	}
+	k.slowdown("scheduling.slo", c.Scheduling.SLO)
 	for n := range c.Classes {
 		k.classParameters("class."+ClassName(n)+".", c.Classes[n])
 	}
+	k.devices(c.Devices)
 	k.rules(c.Rules, c.Scheduling.Weight)
 	return k.problems
 }
@@ -137,6 +136,7 @@ func (k *checker) rules(rules []Rule, inherited int) {
 			k.fail(at+"priority", "%s is more urgent than max_priority, %s",
 				ClassName(r.Priority), ClassName(r.MaxPriority))
 		}
+		k.objective(at+"slo", r.SLO)
 		// A weight that the rule took from [scheduling] is judged there, once.
 		if r.Weight != inherited {
 			k.between(at+"weight", r.Weight, 1, WeightMax)
