@@ -36,9 +36,10 @@ const lockPatience = 300 * time.Millisecond
 
 // The buckets and the keys of the first one.
 const (
-	bucketMeta    = "meta"
-	bucketTenants = "tenants"
-	bucketClients = "clients"
+	bucketMeta     = "meta"
+	bucketTenants  = "tenants"
+	bucketClients  = "clients"
+	bucketPolicies = "policies"
 
 	keySchema     = "schema"
 	keyGeneration = "generation"
@@ -168,7 +169,7 @@ func (s *Store) start(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{bucketTenants, bucketClients, bucketProfiles} {
+	for _, name := range []string{bucketTenants, bucketClients, bucketPolicies, bucketProfiles} {
 		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 			return err
 		}
@@ -314,6 +315,41 @@ func (s *Store) set(bucket string, key []byte, o Override) error {
 	})
 	if err != nil {
 		return fmt.Errorf("keep override in %s: %w", bucket, err)
+	}
+	return nil
+}
+
+// Policies returns the policies that were set for devices, by UUID.
+func (s *Store) Policies() (map[string]string, error) {
+	all := map[string]string{}
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(bucketPolicies)).ForEach(func(key, value []byte) error {
+			all[string(key)] = string(value)
+			return nil
+		})
+	})
+	return all, err
+}
+
+// SetPolicies keeps the policy of each of the devices, all or none; an empty one is forgotten.
+func (s *Store) SetPolicies(policy string, devices ...string) error {
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucketPolicies))
+		for _, device := range devices {
+			if policy == "" {
+				if err := b.Delete([]byte(device)); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := b.Put([]byte(device), []byte(policy)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep policy %q of %d devices: %w", policy, len(devices), err)
 	}
 	return nil
 }

@@ -260,3 +260,32 @@ func TestNothingKeptIsLostWhenTheWriterIsKilled(t *testing.T) {
 		t.Errorf("client %d was told to be kept and is gone", last)
 	}
 }
+
+func TestPoliciesSurviveAReopen(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for _, step := range []struct {
+		policy  string
+		devices []string
+		want    map[string]string
+	}{
+		{"fair", []string{"GPU-a", "GPU-b"}, map[string]string{"GPU-a": "fair", "GPU-b": "fair"}},
+		{"none", []string{"GPU-b"}, map[string]string{"GPU-a": "fair", "GPU-b": "none"}},
+		{"", []string{"GPU-a", "GPU-c"}, map[string]string{"GPU-b": "none"}},
+	} {
+		if err := s.SetPolicies(step.policy, step.devices...); err != nil {
+			t.Fatal(err)
+		}
+		s = reopen(t, s, dir)
+		got, err := s.Policies()
+		if diff := cmp.Diff(step.want, got); diff != "" || err != nil {
+			t.Error(err, diff)
+		}
+	}
+	if err := s.SetPolicies("fair", "GPU-d", ""); err == nil {
+		t.Error("a device without a UUID was kept")
+	}
+	if got, _ := s.Policies(); len(got) != 1 {
+		t.Errorf("part of what failed is kept: %v", got)
+	}
+}
