@@ -44,7 +44,16 @@ type Grant struct {
 	MaxWeight   int    // largest weight that a hint may ask for
 	Weight      int
 	Strict      bool // sees no peers
+	Objective   Objective
 	Override    Override
+}
+
+// Objective is what a client accepts of those that share its devices. With neither a slowdown nor a
+// latency it accepts everything.
+type Objective struct {
+	Set      bool          // else that of the node counts
+	Slowdown float64       // 0.02 = 2 %
+	Latency  time.Duration // mean time with work on the device without a pause
 }
 
 // Override is what an administrator set for one client; nil = nothing.
@@ -65,6 +74,8 @@ type Member struct {
 	Class  int
 	Weight int
 	Strict bool
+	// Objective is the client's own.
+	Objective Objective
 	// Observed is what was read last; a planner without an interval gets none.
 	Observed Observed
 }
@@ -72,6 +83,8 @@ type Member struct {
 // Observed is what a client did on a device.
 type Observed struct {
 	Service    time.Duration // device time consumed
+	Busy       time.Duration // time with work on the device, ended spans only
+	Spans      uint64        // such spans
 	Backlogged bool          // has work outstanding, or waits to launch
 }
 
@@ -137,11 +150,12 @@ type Options struct {
 type Manager struct {
 	opt Options
 
-	kick     chan struct{} // a device is dirty
-	mediated chan struct{} // there is somebody to mediate for
-	teach    chan struct{} // there is somebody to learn from
-	reaper   *reaper
-	workers  sync.WaitGroup
+	kick      chan struct{} // a device is dirty
+	mediated  chan struct{} // there is somebody to mediate for
+	teach     chan struct{} // there is somebody to learn from
+	replanned chan struct{} // the planner decides otherwise than before
+	reaper    *reaper
+	workers   sync.WaitGroup
 
 	refusing atomic.Int32 // refusals under way
 	regrants atomic.Uint64
@@ -162,14 +176,15 @@ type Manager struct {
 // New returns a Manager that accepts nobody yet.
 func New(opt Options) *Manager {
 	return &Manager{
-		opt:      opt,
-		kick:     make(chan struct{}, 1),
-		mediated: make(chan struct{}, 1),
-		teach:    make(chan struct{}, 1),
-		clients:  map[uint64]*client{},
-		conns:    map[*wire.Conn]struct{}{},
-		perUser:  map[int]int{},
-		devices:  map[wire.UUID]*device{},
+		opt:       opt,
+		kick:      make(chan struct{}, 1),
+		mediated:  make(chan struct{}, 1),
+		teach:     make(chan struct{}, 1),
+		replanned: make(chan struct{}, 1),
+		clients:   map[uint64]*client{},
+		conns:     map[*wire.Conn]struct{}{},
+		perUser:   map[int]int{},
+		devices:   map[wire.UUID]*device{},
 	}
 }
 

@@ -34,6 +34,7 @@ type binding struct {
 	verdict shm.DeviceVerdict // as last published
 
 	observed Observed // as last read
+	doorbell uint32   // as last read
 	beside   Beside   // as last planned
 	taught   activity // as of the last lesson
 	active   bool     // did something since the lesson before that
@@ -142,7 +143,8 @@ func (m *Manager) plan(d *device) {
 		c := b.client
 		byID[c.id] = b
 		members = append(members, Member{
-			Client: c.id, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict, Observed: b.observed,
+			Client: c.id, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict,
+			Objective: c.grant.Objective, Observed: b.observed,
 		})
 	}
 	decisions := m.opt.Planner.Plan(d.uuid, m.opt.Now(), members)

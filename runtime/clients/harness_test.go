@@ -82,7 +82,11 @@ func (p *policy) Plan(_ wire.UUID, _ uint64, members []Member) []Decision {
 	return decisions
 }
 
-func (p *policy) Interval() time.Duration { return p.interval }
+func (p *policy) Interval() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.interval
+}
 
 func (p *policy) Open(_ *shm.DeviceVerdict, peers []GatePeer, _, _ uint64) bool {
 	for _, h := range peers {

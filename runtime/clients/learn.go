@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/wire"
 )
@@ -49,6 +50,8 @@ type LessonDevice struct {
 	Alone  bool // no other client is on it
 	Shared bool // another client used it since the lesson before
 	Beside Beside
+	// Watched says that others yield to the client there.
+	Watched bool
 }
 
 // Advice is what a client should know.
@@ -202,6 +205,7 @@ func (m *Manager) witness(d *device) {
 
 func (b *binding) lesson() LessonDevice {
 	d := LessonDevice{Slot: b.slot, UUID: b.device.uuid, Alone: len(b.device.bindings) == 1, Beside: b.beside}
+	d.Watched = b.verdict.Gate&abi.GatePublish != 0
 	for _, other := range b.device.bindings {
 		d.Shared = d.Shared || other != b && other.active
 	}

@@ -11,25 +11,38 @@ import (
 const replanCalm = 20 * time.Millisecond
 
 // replanLoop lets a planner that adapts plan anew at its interval, for devices whose clients are at
-// work.
+// work. A planner that needs no more plans is asked again after each Replan.
 func (m *Manager) replanLoop(ctx context.Context) {
-	interval := m.opt.Planner.Interval()
-	if interval <= 0 {
-		return
-	}
-	timer := time.NewTimer(interval)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-m.replanned:
 		case <-timer.C:
 		}
-		pace := interval
-		if !m.replan() {
-			pace = max(interval, replanCalm)
+		interval := m.opt.Planner.Interval()
+		if interval <= 0 {
+			continue
 		}
-		timer.Reset(pace)
+		if !m.replan() {
+			interval = max(interval, replanCalm)
+		}
+		timer.Reset(interval)
+	}
+}
+
+// Replan plans all devices anew, because the planner would decide otherwise now.
+func (m *Manager) Replan() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range m.devices {
+		m.markDirty(d)
+	}
+	select {
+	case m.replanned <- struct{}{}:
+	default: // the loop has been told already
 	}
 }
 
@@ -63,9 +76,13 @@ func (m *Manager) observe(d *device) bool {
 			continue
 		}
 		b.observed = Observed{
-			Service:    s.DeviceTime,
+			Service: s.DeviceTime,
+			Busy:    s.Busy,
+			// The doorbell changes when a span ends. That it wraps is no matter in this much time.
+			Spans:      b.observed.Spans + uint64(s.Doorbell-b.doorbell),
 			Backlogged: s.BusyStreams != 0 || s.Want != 0 || s.HeldSince != 0,
 		}
+		b.doorbell = s.Doorbell
 		working = working || b.observed.Backlogged
 	}
 	return working

@@ -41,9 +41,33 @@ func TestAnAdaptingPlannerSeesWhatItsClientsDo(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "a plan that knows of both", find(Observed{5 * time.Millisecond, true}, Observed{0, true}))
+	eventually(t, "a plan that knows of both", find(Observed{Service: 5 * time.Millisecond, Backlogged: true}, Observed{Backlogged: true}))
 	atomic.StoreUint64(&a.seg.Devices[0].DeviceNs, 9_000_000)
-	eventually(t, "a plan that knows of more work", find(Observed{9 * time.Millisecond, true}, Observed{0, true}))
+	eventually(t, "a plan that knows of more work", find(Observed{Service: 9 * time.Millisecond, Backlogged: true}, Observed{Backlogged: true}))
+	atomic.StoreUint64(&a.seg.Devices[0].BusyNs, 3_000_000)
+	atomic.AddUint32(&a.seg.Devices[0].Doorbell, 2)
+	eventually(t, "a plan that knows of two spans", find(
+		Observed{Service: 9 * time.Millisecond, Busy: 3 * time.Millisecond, Spans: 2, Backlogged: true}, Observed{Backlogged: true}))
+}
+
+func TestReplanAsksThePlannerAnew(t *testing.T) {
+	plans := atomic.Int64{}
+	s := serve(t, func(o *Options) { o.Planner.(*policy).plans = func([]Member) { plans.Add(1) } })
+	a, b := attach(t, s.path, hello("a")), attach(t, s.path, hello("b"))
+	a.open(0, gpu0)
+	b.open(0, gpu0)
+	atomic.StoreUint32(&a.seg.Devices[0].BusyStreams, 1)
+	s.policy.mu.Lock()
+	s.policy.pause = map[uint64]bool{a.welcome.ClientID: true}
+	s.policy.mu.Unlock()
+	s.Replan()
+	eventually(t, "what the planner decides now", func() bool { return a.gate(0)&abi.GateClosed != 0 })
+	s.policy.mu.Lock()
+	s.policy.interval = time.Millisecond
+	s.policy.mu.Unlock()
+	s.Replan()
+	before := plans.Load()
+	eventually(t, "it wants to plan again and again", func() bool { return plans.Load() > before+10 })
 }
 
 func TestAPlannerMayPauseAClientThatHeddledWatchesFor(t *testing.T) {
