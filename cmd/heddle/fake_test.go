@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -155,6 +156,21 @@ func (d *fakeDaemon) SetTenant(_ context.Context, req *heddlev1.SetTenantRequest
 		d.calls = append(d.calls, "reset")
 	}
 	return n, nil
+}
+
+func (d *fakeDaemon) SetPolicy(_ context.Context, req *heddlev1.SetPolicyRequest) ([]*heddlev1.DevicePolicy, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, "policy "+req.GetPolicy()+" "+strings.Join(req.GetDevices(), " "))
+	for _, dev := range d.devices {
+		if len(req.GetDevices()) > 0 && !slices.Contains(req.GetDevices(), dev.GetUuid()) {
+			continue
+		}
+		if dev.Policy, dev.PolicyOrigin = req.GetPolicy(), "set"; req.GetReset_() {
+			dev.Policy, dev.PolicyOrigin = "heddle", "default"
+		}
+	}
+	return nil, nil
 }
 
 func (d *fakeDaemon) Config(context.Context) (*heddlev1.GetConfigResponse, error) {

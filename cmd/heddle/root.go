@@ -50,6 +50,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newPsCmd(a),
 		newGPUsCmd(a),
 		newSetCmd(a),
+		newPolicyCmd(a),
 		newStatusCmd(a),
 		newDoctorCmd(a),
 		newDemoCmd(a),

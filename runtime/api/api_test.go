@@ -49,6 +49,10 @@ func (b *backend) SetTenant(context.Context, *heddlev1.SetTenantRequest) (uint32
 	return 3, b.err
 }
 
+func (b *backend) SetPolicy(_ context.Context, req *heddlev1.SetPolicyRequest) ([]*heddlev1.DevicePolicy, error) {
+	return []*heddlev1.DevicePolicy{{Uuid: "u", Policy: req.GetPolicy()}}, b.err
+}
+
 func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 	return &heddlev1.GetConfigResponse{Toml: "version = 1\n"}, b.err
 }

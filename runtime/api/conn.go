@@ -164,6 +164,13 @@ func (c *Conn) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (i
 	return int(res.GetClients()), c.fromConnect(err)
 }
 
+// SetPolicy changes how devices are shared, or undoes that, and tells how those are shared now that
+// were meant.
+func (c *Conn) SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest) ([]*heddlev1.DevicePolicy, error) {
+	res, err := c.service.SetPolicy(ctx, req)
+	return res.GetDevices(), c.fromConnect(err)
+}
+
 // Config asks for the configuration in force.
 func (c *Conn) Config(ctx context.Context) (*heddlev1.GetConfigResponse, error) {
 	res, err := c.service.GetConfig(ctx, &heddlev1.GetConfigRequest{})

@@ -31,6 +31,7 @@ type Backend interface {
 	SetClient(ctx context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error)
 	SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (uint32, error)
 	Config(ctx context.Context) (*heddlev1.GetConfigResponse, error)
+	SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest) ([]*heddlev1.DevicePolicy, error)
 }
 
 // Options are what a Server needs beside its Backend.
@@ -195,6 +196,14 @@ func (h *handler) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest)
 	}
 	clients, err := h.backend.SetTenant(ctx, req)
 	return &heddlev1.SetTenantResponse{Clients: clients}, toConnect(err)
+}
+
+func (h *handler) SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest) (*heddlev1.SetPolicyResponse, error) {
+	if err := h.mayChange(ctx); err != nil {
+		return nil, err
+	}
+	devices, err := h.backend.SetPolicy(ctx, req)
+	return &heddlev1.SetPolicyResponse{Devices: devices}, toConnect(err)
 }
 
 func (h *handler) GetConfig(ctx context.Context, _ *heddlev1.GetConfigRequest) (*heddlev1.GetConfigResponse, error) {

@@ -63,6 +63,9 @@ func (a *admission) Admit(_ context.Context, who *clients.Applicant) (clients.Gr
 		Weight:      granted.Weight,
 		Strict:      granted.Isolation == config.IsolationStrict,
 	}
+	if o := granted.SLO; o != nil {
+		g.Objective = clients.Objective{Set: true, Slowdown: o.Slowdown, Latency: o.Latency}
+	}
 	if g.Tenant == "" {
 		g.Tenant = defaultTenant(who, id.User)
 	}

@@ -60,7 +60,12 @@ func (b *backend) ListDevices(ctx context.Context) ([]*heddlev1.Device, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, protoDevice(&dev, &usage, attached))
+		p := protoDevice(&dev, &usage, attached)
+		p.Policy, p.PolicyOrigin = d.policies.of(dev.UUID)
+		for i, m := range dev.MIGDevices {
+			p.MigDevices[i].Policy, p.MigDevices[i].PolicyOrigin = d.policies.of(m.UUID)
+		}
+		list = append(list, p)
 	}
 	return list, nil
 }

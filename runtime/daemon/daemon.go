@@ -53,6 +53,8 @@ type Daemon struct {
 	attach    *net.UnixListener
 	control   *net.UnixListener
 	library   *library.Library
+	policies  *policies
+	planner   *planner
 	clients   *clients.Manager
 	rater     *telemetry.Rater
 	api       *api.Server

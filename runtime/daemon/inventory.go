@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/gpu"
 )
 
@@ -67,6 +70,42 @@ func (v *inventory) model(uuid gpu.UUID) (model, bool) {
 	defer v.mu.Unlock()
 	m, ok := v.models[uuid]
 	return m, ok
+}
+
+// uuids are those of all devices and MIG devices.
+func (v *inventory) uuids() []gpu.UUID {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Collect(maps.Keys(v.models))
+}
+
+// named finds devices and MIG devices by UUID; none named = all. A device that is cut stands for its
+// MIG devices, too: they are where its clients are.
+func (v *inventory) named(names []string) ([]gpu.UUID, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var found []gpu.UUID
+	for _, d := range v.devices {
+		whole := len(names) == 0 || slices.Contains(names, d.UUID.GPUString())
+		if whole {
+			found = append(found, d.UUID)
+		}
+		for _, m := range d.MIGDevices {
+			if whole || slices.Contains(names, m.UUID.MIGString()) {
+				found = append(found, m.UUID)
+			}
+		}
+	}
+	for _, name := range names {
+		uuid, err := gpu.ParseUUID(name)
+		if err != nil {
+			return nil, errdefs.Errorf(errdefs.Invalid, "%w", err)
+		}
+		if _, ok := v.models[uuid]; !ok {
+			return nil, errdefs.Errorf(errdefs.NotFound, "no device %s on this node", name)
+		}
+	}
+	return found, nil
 }
 
 // setShared notes the devices on which kernels of different processes run side by side.

@@ -12,9 +12,15 @@ import (
 // learner hands what clients tell to the library, and what it knows to the clients. It is used by one
 // goroutine.
 type learner struct {
+	sparse    uint32
 	inventory *inventory
+	policies  *policies
 	library   *library.Library
 }
+
+// watchedMore is how many times more launches are measured of a client that others yield to: from
+// them follows how much the others may do.
+const watchedMore = 10
 
 var _ clients.Learner = (*learner)(nil)
 
@@ -28,8 +34,8 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 	for i := range lesson.Devices {
 		d := &lesson.Devices[i]
 		model, ok := l.inventory.model(gpu.UUID(d.UUID))
-		if !ok {
-			continue // plugged in just now
+		if policy, _ := l.policies.of(gpu.UUID(d.UUID)); !ok || policy == (sched.None{}).Name() {
+			continue // plugged in just now, or nobody asks
 		}
 		a := l.library.Learn(library.Reader{Client: lesson.Client, Device: string(d.UUID[:])}, &library.Lesson{
 			Workload: library.Workload{
@@ -41,12 +47,9 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 			},
 			Descriptions: descriptions(lesson.Kernels),
 			Samples:      samples(lesson.Samples, d),
+			Sparse:       l.every(d),
 			Beside:       sched.Bound(d.Beside),
 		})
-		if d.Alone && a.MeasureEvery != 1 {
-			// Nobody needs to know more of it now, and its launches take the fast path meanwhile.
-			a.MeasureEvery = 0
-		}
 		if advice.MeasureEvery == 0 || a.MeasureEvery != 0 && a.MeasureEvery < advice.MeasureEvery {
 			advice.MeasureEvery = a.MeasureEvery
 		}
@@ -57,6 +60,19 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 		advice.Profile = entries(tables)
 	}
 	return advice
+}
+
+// every is how many launches of a known workload there shall be to one that is measured on a device.
+func (l *learner) every(d *clients.LessonDevice) uint32 {
+	switch {
+	case d.Alone:
+		// Nobody needs to know more of it now, and its launches take the fast path meanwhile.
+		return 0
+	case d.Watched:
+		return max(1, l.sparse/watchedMore)
+	default:
+		return l.sparse
+	}
 }
 
 // Leave implements clients.Learner.

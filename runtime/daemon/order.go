@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-project/heddle/runtime/config"
 	"github.com/heddle-project/heddle/runtime/errdefs"
 	"github.com/heddle-project/heddle/runtime/library"
-	"github.com/heddle-project/heddle/runtime/sched"
 	"github.com/heddle-project/heddle/runtime/shm"
 	"github.com/heddle-project/heddle/runtime/store"
 )
@@ -156,16 +155,18 @@ func (d *Daemon) readGrants(context.Context) (err error) {
 }
 
 func (d *Daemon) makeManager(context.Context) error {
-	d.library = library.New(library.Options{
-		Store: d.store, Log: d.log, Now: time.Now, Sparse: uint32(d.cfg.Scheduling.Measure), // checked with the configuration
-	})
-	p, err := newPlanner(d.cfg, &d.inventory, d.library)
+	d.library = library.New(library.Options{Store: d.store, Log: d.log, Now: time.Now})
+	set, err := d.store.Policies()
 	if err != nil {
 		return err
 	}
+	d.policies = newPolicies(d.cfg, &d.inventory, set)
+	d.planner = newPlanner(d.cfg, &d.inventory, d.policies, d.library)
 	var teacher clients.Learner
-	if d.cfg.Scheduling.Measure != 0 && p.name != (sched.None{}).Name() {
-		teacher = &learner{inventory: &d.inventory, library: d.library}
+	if d.cfg.Scheduling.Measure != 0 {
+		teacher = &learner{
+			sparse: uint32(d.cfg.Scheduling.Measure), inventory: &d.inventory, policies: d.policies, library: d.library,
+		}
 	}
 	secret := d.store.Secret()
 	fail := uint32(abi.FailOpen)
@@ -173,7 +174,7 @@ func (d *Daemon) makeManager(context.Context) error {
 		fail = abi.FailClosed
 	}
 	d.clients = clients.New(clients.Options{
-		Log: d.log, Admission: d.admission, Planner: p, Learner: teacher, Generation: d.store.Generation(),
+		Log: d.log, Admission: d.admission, Planner: d.planner, Learner: teacher, Generation: d.store.Generation(),
 		Secret: secret[:], NextID: d.nextID, Clock: shm.ClockParams(d.clock.Params()), Now: d.clock.Now, FailMode: fail,
 		Max: d.cfg.Clients.Max, MaxPerUser: d.cfg.Clients.MaxPerUser,
 		HandshakeTimeout: d.cfg.Clients.HandshakeTimeout,

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"math"
+	"sync"
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/clients"
@@ -14,30 +15,35 @@ import (
 )
 
 // planner lets sched plan for clients. Each device has a policy of its own, since a policy may learn.
-// It is used under the lock of the clients.
+// It is used under the lock of the clients, but for Interval.
 type planner struct {
-	name     string
 	settings sched.Settings
-	policies map[wire.UUID]sched.Policy
-	interval time.Duration
+	running  map[wire.UUID]sched.Policy
 
 	inventory *inventory
+	policies  *policies
 	library   *library.Library
+
+	mu       sync.Mutex
+	interval time.Duration
 }
 
 var _ clients.Planner = (*planner)(nil)
 
-func newPlanner(cfg *config.Config, inv *inventory, lib *library.Library) (*planner, error) {
+func newPlanner(cfg *config.Config, inv *inventory, pol *policies, lib *library.Library) *planner {
 	p := &planner{
-		name: cfg.Scheduling.Policy, settings: Settings(cfg), policies: map[wire.UUID]sched.Policy{},
-		inventory: inv, library: lib,
+		settings: Settings(cfg), running: map[wire.UUID]sched.Policy{}, inventory: inv, policies: pol, library: lib,
 	}
-	policy, err := sched.NewPolicy(p.name, p.settings)
-	if err != nil {
-		return nil, err
-	}
-	p.interval = policy.Interval()
-	return p, nil
+	p.refresh()
+	return p
+}
+
+// refresh looks anew at how often to plan, after devices or policies changed.
+func (p *planner) refresh() {
+	interval := p.policies.interval(p.settings)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.interval = interval
 }
 
 // Settings are the numbers of a configuration in the words of the policies.
@@ -62,14 +68,19 @@ func Settings(cfg *config.Config) sched.Settings {
 }
 
 // Interval implements clients.Planner.
-func (p *planner) Interval() time.Duration { return p.interval }
+func (p *planner) Interval() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.interval
+}
 
-// policy returns the one that plans for a device.
+// policy returns the one that plans for a device. Another than before begins afresh.
 func (p *planner) policy(device wire.UUID) sched.Policy {
-	policy := p.policies[device]
-	if policy == nil {
-		policy, _ = sched.NewPolicy(p.name, p.settings) // the name was good when the planner was made
-		p.policies[device] = policy
+	name, _ := p.policies.of(gpu.UUID(device))
+	policy := p.running[device]
+	if policy == nil || policy.Name() != name {
+		policy, _ = sched.NewPolicy(name, p.settings) // the name was checked where it was set
+		p.running[device] = policy
 	}
 	return policy
 }
@@ -82,17 +93,19 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 	view.Devices[id] = sched.Device{Limits: sched.Limits{SMs: sms}, Shared: shared}
 	for i, m := range members {
 		known := p.library.Known(library.Reader{Client: m.Client, Device: string(id)})
-		view.Clients[i] = sched.Client{
+		c := &view.Clients[i]
+		*c = sched.Client{
 			ID: sched.ClientID(m.Client), Device: id, Class: m.Class, Weight: m.Weight, Strict: m.Strict, Demand: known.Demand,
 			Observed: sched.Observed{
 				Service: m.Observed.Service, Backlogged: m.Observed.Backlogged,
 				Measured: known.Measured, Expected: known.Expected,
 			},
 		}
+		aim(c, &members[i])
 	}
 	verdicts := p.policy(device).Plan(view)
 	if len(members) == 0 {
-		delete(p.policies, device) // the next to come begin afresh
+		delete(p.running, device) // the next to come begin afresh
 	}
 	decisions := make([]clients.Decision, len(verdicts))
 	for i, share := range sched.Shares(verdicts) {
@@ -100,6 +113,30 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		decisions[i].Verdict.TimeSharePPM = share
 	}
 	return decisions
+}
+
+// latencyMargin is the slowdown by which a latency is told to a policy: within it the policy decides,
+// as within that of any other objective.
+const latencyMargin = 0.02
+
+// noObjective is a slowdown that nobody reaches.
+const noObjective = 1e6
+
+// aim sets the objective of a client that has one of its own. Of a latency, what should have been is
+// that of its spans, and what was measured is how long they took.
+func aim(c *sched.Client, m *clients.Member) {
+	o := m.Objective
+	switch {
+	case !o.Set:
+	case o.Latency != 0:
+		c.SLO = 1 + latencyMargin
+		c.Observed.Measured = m.Observed.Busy
+		c.Observed.Expected = time.Duration(float64(m.Observed.Spans) * float64(o.Latency) / (1 + latencyMargin))
+	case o.Slowdown != 0:
+		c.SLO = 1 + o.Slowdown
+	default:
+		c.SLO = noObjective
+	}
 }
 
 func decision(v *sched.Verdict) clients.Decision {

@@ -19,8 +19,7 @@ func TestTheConfigurationKnowsEveryPolicy(t *testing.T) {
 	}
 	for _, name := range config.Policies() {
 		cfg := config.Default(config.System{})
-		cfg.Scheduling.Policy = name
-		if _, err := newPlanner(&cfg, &inventory{}, library.New(library.Options{})); err != nil {
+		if _, err := sched.NewPolicy(name, Settings(&cfg)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -29,10 +28,7 @@ func TestTheConfigurationKnowsEveryPolicy(t *testing.T) {
 func TestDevicesDoNotForgetForEachOther(t *testing.T) {
 	cfg := config.Default(config.System{})
 	cfg.Scheduling.Policy = "fair"
-	p, err := newPlanner(&cfg, &inventory{}, library.New(library.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testPlanner(&cfg, &inventory{})
 	members := func(first time.Duration) []clients.Member {
 		return []clients.Member{
 			{Client: 1, Class: 5, Weight: 100, Observed: clients.Observed{Service: first, Backlogged: true}},
@@ -53,4 +49,8 @@ func TestDevicesDoNotForgetForEachOther(t *testing.T) {
 	if !closed {
 		t.Error("a client that has had everything is not held")
 	}
+}
+
+func testPlanner(cfg *config.Config, inv *inventory) *planner {
+	return newPlanner(cfg, inv, newPolicies(cfg, inv, nil), library.New(library.Options{}))
 }

@@ -29,9 +29,6 @@ type Options struct {
 	Store *store.Store
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Sparse is how many launches there are to one that is measured, of a workload that is known;
-	// 0 = none is.
-	Sparse uint32
 }
 
 // Library is all that is known of workloads. Its methods may be called from several goroutines.

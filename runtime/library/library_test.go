@@ -47,7 +47,7 @@ func (n *node) restart() {
 	}
 	n.store = s
 	n.t.Cleanup(func() { _ = s.Close() })
-	n.Library = New(Options{Store: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return n.now }, Sparse: 50})
+	n.Library = New(Options{Store: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return n.now }})
 }
 
 func workload(name string) Workload {
@@ -78,22 +78,25 @@ func (n *node) estimate(a Advice, key uint64) time.Duration {
 func TestClientsOfAWorkloadLearnTogether(t *testing.T) {
 	n := newNode(t)
 	w := workload("train")
-	a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w, Samples: launches(200, 7, 40*us)})
+	a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w, Samples: launches(200, 7, 40*us)})
 	if a.MeasureEvery != 50 || n.estimate(a, 7) != 40*us || !a.Fresh {
 		t.Errorf("after 200 equal launches: %+v", a)
 	}
-	if a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w}); a.Fresh || n.estimate(a, 7) != 40*us {
+	if a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w}); a.Fresh || n.estimate(a, 7) != 40*us {
 		t.Errorf("with nothing new: %+v", a)
 	}
-	if a := n.Learn(Reader{2, "d"}, &Lesson{Workload: w}); a.MeasureEvery != 50 || n.estimate(a, 7) != 40*us || !a.Fresh {
+	if a := n.Learn(Reader{2, "d"}, &Lesson{Sparse: 50, Workload: w}); a.MeasureEvery != 50 || n.estimate(a, 7) != 40*us || !a.Fresh {
 		t.Errorf("another client of the workload: %+v", a)
 	}
-	if a := n.Learn(Reader{3, "d"}, &Lesson{Workload: workload("other")}); a.MeasureEvery != 1 || len(a.Table) != 0 {
+	if a := n.Learn(Reader{2, "d"}, &Lesson{Workload: w}); a.MeasureEvery != 0 {
+		t.Errorf("where nobody wants to know more: %+v", a)
+	}
+	if a := n.Learn(Reader{3, "d"}, &Lesson{Sparse: 50, Workload: workload("other")}); a.MeasureEvery != 1 || len(a.Table) != 0 {
 		t.Errorf("a client of another workload: %+v", a)
 	}
 	other := w
 	other.Model = "other"
-	if a := n.Learn(Reader{1, "e"}, &Lesson{Workload: other}); a.MeasureEvery != 1 || len(a.Table) != 0 {
+	if a := n.Learn(Reader{1, "e"}, &Lesson{Sparse: 50, Workload: other}); a.MeasureEvery != 1 || len(a.Table) != 0 {
 		t.Errorf("on another model: %+v", a)
 	}
 }
@@ -101,7 +104,7 @@ func TestClientsOfAWorkloadLearnTogether(t *testing.T) {
 func TestAClientWithoutIdentityLearnsNothing(t *testing.T) {
 	n := newNode(t)
 	w := Workload{Model: "GPU"}
-	if a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w, Samples: launches(20, 7, us)}); a.MeasureEvery != 0 || a.Table != nil {
+	if a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w, Samples: launches(20, 7, us)}); a.MeasureEvery != 0 || a.Table != nil {
 		t.Errorf("%+v", a)
 	}
 	n.Leave(1)
@@ -112,7 +115,7 @@ func TestTablesAreMadeAnewInTheirTime(t *testing.T) {
 	w := workload("train")
 	who := Reader{1, "d"}
 	learn := func(samples []profiles.Sample, beside sched.Bound) Advice {
-		return n.Learn(who, &Lesson{Workload: w, Samples: samples, Beside: beside})
+		return n.Learn(who, &Lesson{Sparse: 50, Workload: w, Samples: samples, Beside: beside})
 	}
 	learn(launches(1, 7, 40*us), sched.Bound{})
 	if a := learn(launches(1, 8, 40*us), sched.Bound{}); a.Fresh {
@@ -144,13 +147,13 @@ func TestAPolicyIsToldOfDemandAndSlowdown(t *testing.T) {
 	if k := n.Known(who); !cmp.Equal(k, Known{}) {
 		t.Errorf("of a stranger: %+v", k)
 	}
-	n.Learn(who, &Lesson{Workload: workload("w"), Samples: launches(20, 7, 40*us)})
+	n.Learn(who, &Lesson{Sparse: 50, Workload: workload("w"), Samples: launches(20, 7, 40*us)})
 	before := n.Known(who)
 	slow := launches(10, 7, 60*us)
 	for i := range slow {
 		slow[i].Shared = true
 	}
-	n.Learn(who, &Lesson{Workload: workload("w"), Samples: slow})
+	n.Learn(who, &Lesson{Sparse: 50, Workload: workload("w"), Samples: slow})
 	after := n.Known(who)
 	if after.Measured-before.Measured != 600*us || after.Expected-before.Expected != 400*us {
 		t.Errorf("ten launches of 60us where 40us are usual: measured %v, expected %v", after.Measured-before.Measured, after.Expected-before.Expected)
@@ -167,7 +170,7 @@ func TestAPolicyIsToldOfDemandAndSlowdown(t *testing.T) {
 func TestWhatWasLearntOutlivesClientsAndRestarts(t *testing.T) {
 	n := newNode(t)
 	w := workload("w")
-	n.Learn(Reader{1, "d"}, &Lesson{Workload: w, Samples: launches(200, 7, 40*us)})
+	n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w, Samples: launches(200, 7, 40*us)})
 	n.Leave(1)
 	if len(n.open) != 1 {
 		t.Error("a profile that is not on disk was let go")
@@ -179,7 +182,7 @@ func TestWhatWasLearntOutlivesClientsAndRestarts(t *testing.T) {
 		t.Errorf("%d profiles of %d tenants are still in use", len(n.open), len(n.tenants))
 	}
 	n.restart()
-	if a := n.Learn(Reader{9, "d"}, &Lesson{Workload: w}); a.MeasureEvery != 50 || n.estimate(a, 7) != 40*us {
+	if a := n.Learn(Reader{9, "d"}, &Lesson{Sparse: 50, Workload: w}); a.MeasureEvery != 50 || n.estimate(a, 7) != 40*us {
 		t.Errorf("after a restart: %+v", a)
 	}
 	list, err := n.List()
@@ -191,7 +194,7 @@ func TestWhatWasLearntOutlivesClientsAndRestarts(t *testing.T) {
 func TestADiskThatFailsLosesNothingInUse(t *testing.T) {
 	n := newNode(t)
 	w := workload("w")
-	n.Learn(Reader{1, "d"}, &Lesson{Workload: w, Samples: launches(20, 7, 40*us)})
+	n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w, Samples: launches(20, 7, 40*us)})
 	n.Leave(1)
 	_ = n.store.Close()
 	if err := n.Save(); err == nil {
@@ -212,7 +215,7 @@ func TestADamagedProfileIsLearntAnew(t *testing.T) {
 	if list, err := n.List(); len(list) != 0 || err != nil {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w}); a.MeasureEvery != 1 {
+	if a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w}); a.MeasureEvery != 1 {
 		t.Errorf("%+v", a)
 	}
 	if err := n.View(idOf(workload("x")), nil); !errors.Is(err, errdefs.ErrNotFound) {
@@ -223,14 +226,14 @@ func TestADamagedProfileIsLearntAnew(t *testing.T) {
 func TestOneTenantCannotUseAllPlaces(t *testing.T) {
 	n := newNode(t)
 	for i := range openPerTenant + 10 {
-		n.Learn(Reader{uint64(i + 1), "d"}, &Lesson{Workload: workload(fmt.Sprint(i))})
+		n.Learn(Reader{uint64(i + 1), "d"}, &Lesson{Sparse: 50, Workload: workload(fmt.Sprint(i))})
 	}
 	if len(n.open) != openPerTenant {
 		t.Errorf("%d profiles of one tenant are in use", len(n.open))
 	}
 	w := workload("w")
 	w.Identity.Tenant = "other"
-	if a := n.Learn(Reader{9999, "d"}, &Lesson{Workload: w}); a.MeasureEvery != 1 {
+	if a := n.Learn(Reader{9999, "d"}, &Lesson{Sparse: 50, Workload: w}); a.MeasureEvery != 1 {
 		t.Errorf("another tenant: %+v", a)
 	}
 }
@@ -238,17 +241,17 @@ func TestOneTenantCannotUseAllPlaces(t *testing.T) {
 func TestForgettingBeginsAnew(t *testing.T) {
 	n := newNode(t)
 	w := workload("w")
-	n.Learn(Reader{1, "d"}, &Lesson{Workload: w, Samples: launches(200, 7, 40*us)})
+	n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w, Samples: launches(200, 7, 40*us)})
 	for range 2 { // not on disk yet, and in use with nothing known
 		if err := n.Forget(idOf(w)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w}); a.MeasureEvery != 1 {
+	if a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w}); a.MeasureEvery != 1 {
 		t.Errorf("a client of a forgotten workload: %+v", a)
 	}
 	n.now = n.now.Add(refreshKnown)
-	if a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w}); len(a.Table) != 0 {
+	if a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w}); len(a.Table) != 0 {
 		t.Errorf("still told %+v", a.Table)
 	}
 	n.Leave(1)
@@ -280,7 +283,7 @@ func TestMergingAddsAndIsKept(t *testing.T) {
 		t.Errorf("%d samples, %v", samples, err)
 	}
 	// Into one in use, whose clients are told.
-	if a := n.Learn(Reader{1, "d"}, &Lesson{Workload: w}); n.estimate(a, 7) != 40*us {
+	if a := n.Learn(Reader{1, "d"}, &Lesson{Sparse: 50, Workload: w}); n.estimate(a, 7) != 40*us {
 		t.Errorf("%+v", a)
 	}
 	if err := n.Merge(other); err != nil {
@@ -305,7 +308,7 @@ func TestManyUseItAtATime(t *testing.T) {
 		wait.Go(func() {
 			for i := range 50 {
 				w := workload(fmt.Sprint(i % 3))
-				n.Learn(Reader{client, "d"}, &Lesson{Workload: w, Samples: launches(3, uint64(i+1), us)})
+				n.Learn(Reader{client, "d"}, &Lesson{Sparse: 50, Workload: w, Samples: launches(3, uint64(i+1), us)})
 				n.Known(Reader{client, "d"})
 				switch i % 10 {
 				case 3:

@@ -46,6 +46,9 @@ type Lesson struct {
 	Workload     Workload
 	Descriptions []profiles.Description
 	Samples      []profiles.Sample
+	// Sparse is how many launches there shall be to one that is measured, where the workload is known;
+	// 0 = none is measured then.
+	Sparse uint32
 	// Beside is up to which demand its kernels may run beside others.
 	Beside sched.Bound
 }
@@ -77,10 +80,7 @@ func (l *Library) Learn(who Reader, lesson *Lesson) Advice {
 		return Advice{}
 	}
 	r.learn(lesson)
-	a := Advice{Table: r.table}
-	if l.opt.Sparse != 0 {
-		a.MeasureEvery = r.book.profile.MeasureEvery(l.opt.Sparse)
-	}
+	a := Advice{Table: r.table, MeasureEvery: r.book.profile.MeasureEvery(lesson.Sparse)}
 	if r.stale(l.opt.Now(), lesson.Beside) {
 		r.refresh(l.opt.Now(), lesson.Beside)
 		a.Table, a.Fresh = r.table, true

@@ -177,12 +177,12 @@ func (p *Profile) follow(known, changed bool) {
 }
 
 // MeasureEvery says how many launches there should be to one that is measured: 1 while there is much
-// to learn, else sparse.
+// to learn, else sparse; 0 = none.
 func (p *Profile) MeasureEvery(sparse uint32) uint32 {
 	if p.measuring {
 		return 1
 	}
-	return max(1, sparse)
+	return sparse
 }
 
 // Gap predicts the idle time that follows a kernel: from what followed it after the same one before,

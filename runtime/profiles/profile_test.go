@@ -68,7 +68,7 @@ func TestMeasuringEndsWhenTheKernelsAreKnown(t *testing.T) {
 		}
 		p.Observe(took(1+uint64(samples%kernels), steadyTime(r, 50*us, 0.1)))
 	}
-	if samples < 3*kernels || p.MeasureEvery(sparse) != sparse || p.MeasureEvery(0) != 1 {
+	if samples < 3*kernels || p.MeasureEvery(sparse) != sparse || p.MeasureEvery(0) != 0 {
 		t.Errorf("after %d samples one in %d", samples, p.MeasureEvery(sparse))
 	}
 	for range 2000 {

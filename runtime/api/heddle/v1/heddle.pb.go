@@ -333,8 +333,12 @@ type Device struct {
 	Mps     bool   `protobuf:"varint,11,opt,name=mps,proto3" json:"mps,omitempty"`
 	Clients uint32 `protobuf:"varint,12,opt,name=clients,proto3" json:"clients,omitempty"`
 	// Processes on the device as NVML names them, Heddle's clients included.
-	Processes     uint32 `protobuf:"varint,13,opt,name=processes,proto3" json:"processes,omitempty"`
-	ComputeMode   string `protobuf:"bytes,14,opt,name=compute_mode,json=computeMode,proto3" json:"compute_mode,omitempty"`
+	Processes   uint32 `protobuf:"varint,13,opt,name=processes,proto3" json:"processes,omitempty"`
+	ComputeMode string `protobuf:"bytes,14,opt,name=compute_mode,json=computeMode,proto3" json:"compute_mode,omitempty"`
+	// How its clients share it, and where that comes from: "default",
+	// "file:LINE", "set".
+	Policy        string `protobuf:"bytes,15,opt,name=policy,proto3" json:"policy,omitempty"`
+	PolicyOrigin  string `protobuf:"bytes,16,opt,name=policy_origin,json=policyOrigin,proto3" json:"policy_origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,11 +471,27 @@ func (x *Device) GetComputeMode() string {
 	return ""
 }
 
+func (x *Device) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Device) GetPolicyOrigin() string {
+	if x != nil {
+		return x.PolicyOrigin
+	}
+	return ""
+}
+
 type MIGDevice struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Uuid             string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
 	Profile          string                 `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
 	MemoryTotalBytes uint64                 `protobuf:"varint,3,opt,name=memory_total_bytes,json=memoryTotalBytes,proto3" json:"memory_total_bytes,omitempty"`
+	Policy           string                 `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
+	PolicyOrigin     string                 `protobuf:"bytes,5,opt,name=policy_origin,json=policyOrigin,proto3" json:"policy_origin,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -525,6 +545,20 @@ func (x *MIGDevice) GetMemoryTotalBytes() uint64 {
 		return x.MemoryTotalBytes
 	}
 	return 0
+}
+
+func (x *MIGDevice) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *MIGDevice) GetPolicyOrigin() string {
+	if x != nil {
+		return x.PolicyOrigin
+	}
+	return ""
 }
 
 type ListClientsRequest struct {
@@ -1409,6 +1443,174 @@ func (x *ConfigOrigin) GetOrigin() string {
 	return ""
 }
 
+type SetPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// UUIDs; empty = all devices of the node.
+	Devices []string `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Its name; empty with reset.
+	Policy string `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
+	// Undoes what was set: back to the configuration.
+	Reset_        bool `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPolicyRequest) Reset() {
+	*x = SetPolicyRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPolicyRequest) ProtoMessage() {}
+
+func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPolicyRequest.ProtoReflect.Descriptor instead.
+func (*SetPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetPolicyRequest) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *SetPolicyRequest) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *SetPolicyRequest) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
+type SetPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that were meant, as they are now.
+	Devices       []*DevicePolicy `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPolicyResponse) Reset() {
+	*x = SetPolicyResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPolicyResponse) ProtoMessage() {}
+
+func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPolicyResponse.ProtoReflect.Descriptor instead.
+func (*SetPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SetPolicyResponse) GetDevices() []*DevicePolicy {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+type DevicePolicy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	Policy        string                 `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
+	PolicyOrigin  string                 `protobuf:"bytes,3,opt,name=policy_origin,json=policyOrigin,proto3" json:"policy_origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevicePolicy) Reset() {
+	*x = DevicePolicy{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevicePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevicePolicy) ProtoMessage() {}
+
+func (x *DevicePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevicePolicy.ProtoReflect.Descriptor instead.
+func (*DevicePolicy) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *DevicePolicy) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *DevicePolicy) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *DevicePolicy) GetPolicyOrigin() string {
+	if x != nil {
+		return x.PolicyOrigin
+	}
+	return ""
+}
+
 var File_heddle_v1_heddle_proto protoreflect.FileDescriptor
 
 const file_heddle_v1_heddle_proto_rawDesc = "" +
@@ -1432,7 +1634,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	" \x01(\rR\adevices\"\x14\n" +
 	"\x12ListDevicesRequest\"B\n" +
 	"\x13ListDevicesResponse\x12+\n" +
-	"\adevices\x18\x01 \x03(\v2\x11.heddle.v1.DeviceR\adevices\"\xd8\x03\n" +
+	"\adevices\x18\x01 \x03(\v2\x11.heddle.v1.DeviceR\adevices\"\x95\x04\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
@@ -1450,11 +1652,15 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x03mps\x18\v \x01(\bR\x03mps\x12\x18\n" +
 	"\aclients\x18\f \x01(\rR\aclients\x12\x1c\n" +
 	"\tprocesses\x18\r \x01(\rR\tprocesses\x12!\n" +
-	"\fcompute_mode\x18\x0e \x01(\tR\vcomputeMode\"g\n" +
+	"\fcompute_mode\x18\x0e \x01(\tR\vcomputeMode\x12\x16\n" +
+	"\x06policy\x18\x0f \x01(\tR\x06policy\x12#\n" +
+	"\rpolicy_origin\x18\x10 \x01(\tR\fpolicyOrigin\"\xa4\x01\n" +
 	"\tMIGDevice\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x18\n" +
 	"\aprofile\x18\x02 \x01(\tR\aprofile\x12,\n" +
-	"\x12memory_total_bytes\x18\x03 \x01(\x04R\x10memoryTotalBytes\">\n" +
+	"\x12memory_total_bytes\x18\x03 \x01(\x04R\x10memoryTotalBytes\x12\x16\n" +
+	"\x06policy\x18\x04 \x01(\tR\x06policy\x12#\n" +
+	"\rpolicy_origin\x18\x05 \x01(\tR\fpolicyOrigin\">\n" +
 	"\x12ListClientsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x04R\x03ids\"B\n" +
@@ -1526,12 +1732,22 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\fConfigOrigin\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
-	"\x06origin\x18\x03 \x01(\tR\x06origin*z\n" +
+	"\x06origin\x18\x03 \x01(\tR\x06origin\"Z\n" +
+	"\x10SetPolicyRequest\x12\x18\n" +
+	"\adevices\x18\x01 \x03(\tR\adevices\x12\x16\n" +
+	"\x06policy\x18\x02 \x01(\tR\x06policy\x12\x14\n" +
+	"\x05reset\x18\x03 \x01(\bR\x05reset\"F\n" +
+	"\x11SetPolicyResponse\x121\n" +
+	"\adevices\x18\x01 \x03(\v2\x17.heddle.v1.DevicePolicyR\adevices\"_\n" +
+	"\fDevicePolicy\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
+	"\x06policy\x18\x02 \x01(\tR\x06policy\x12#\n" +
+	"\rpolicy_origin\x18\x03 \x01(\tR\fpolicyOrigin*z\n" +
 	"\vClientState\x12\x1c\n" +
 	"\x18CLIENT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CLIENT_STATE_ATTACHED\x10\x01\x12\x18\n" +
 	"\x14CLIENT_STATE_WAITING\x10\x02\x12\x18\n" +
-	"\x14CLIENT_STATE_EVICTED\x10\x032\x94\x04\n" +
+	"\x14CLIENT_STATE_EVICTED\x10\x032\xdc\x04\n" +
 	"\rHeddleService\x12=\n" +
 	"\x06Status\x12\x18.heddle.v1.StatusRequest\x1a\x19.heddle.v1.StatusResponse\x12L\n" +
 	"\vListDevices\x12\x1d.heddle.v1.ListDevicesRequest\x1a\x1e.heddle.v1.ListDevicesResponse\x12L\n" +
@@ -1539,7 +1755,8 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\fWatchClients\x12\x1e.heddle.v1.WatchClientsRequest\x1a\x1e.heddle.v1.ListClientsResponse0\x01\x12F\n" +
 	"\tSetClient\x12\x1b.heddle.v1.SetClientRequest\x1a\x1c.heddle.v1.SetClientResponse\x12F\n" +
 	"\tSetTenant\x12\x1b.heddle.v1.SetTenantRequest\x1a\x1c.heddle.v1.SetTenantResponse\x12F\n" +
-	"\tGetConfig\x12\x1b.heddle.v1.GetConfigRequest\x1a\x1c.heddle.v1.GetConfigResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
+	"\tGetConfig\x12\x1b.heddle.v1.GetConfigRequest\x1a\x1c.heddle.v1.GetConfigResponse\x12F\n" +
+	"\tSetPolicy\x12\x1b.heddle.v1.SetPolicyRequest\x1a\x1c.heddle.v1.SetPolicyResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
 
 var (
 	file_heddle_v1_heddle_proto_rawDescOnce sync.Once
@@ -1554,7 +1771,7 @@ func file_heddle_v1_heddle_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_heddle_v1_heddle_proto_goTypes = []any{
 	(ClientState)(0),              // 0: heddle.v1.ClientState
 	(*StatusRequest)(nil),         // 1: heddle.v1.StatusRequest
@@ -1575,39 +1792,45 @@ var file_heddle_v1_heddle_proto_goTypes = []any{
 	(*GetConfigRequest)(nil),      // 16: heddle.v1.GetConfigRequest
 	(*GetConfigResponse)(nil),     // 17: heddle.v1.GetConfigResponse
 	(*ConfigOrigin)(nil),          // 18: heddle.v1.ConfigOrigin
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*SetPolicyRequest)(nil),      // 19: heddle.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),     // 20: heddle.v1.SetPolicyResponse
+	(*DevicePolicy)(nil),          // 21: heddle.v1.DevicePolicy
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
 }
 var file_heddle_v1_heddle_proto_depIdxs = []int32{
-	19, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	22, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	5,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
 	6,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
 	10, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
-	20, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
+	23, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
 	0,  // 5: heddle.v1.Client.state:type_name -> heddle.v1.ClientState
-	19, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
+	22, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
 	11, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
 	10, // 8: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
 	18, // 9: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
-	1,  // 10: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
-	3,  // 11: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
-	7,  // 12: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
-	9,  // 13: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
-	12, // 14: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
-	14, // 15: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
-	16, // 16: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
-	2,  // 17: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
-	4,  // 18: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
-	8,  // 19: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
-	8,  // 20: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
-	13, // 21: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
-	15, // 22: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
-	17, // 23: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
-	17, // [17:24] is the sub-list for method output_type
-	10, // [10:17] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	21, // 10: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
+	1,  // 11: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
+	3,  // 12: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
+	7,  // 13: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
+	9,  // 14: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
+	12, // 15: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
+	14, // 16: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
+	16, // 17: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
+	19, // 18: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
+	2,  // 19: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
+	4,  // 20: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
+	8,  // 21: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
+	8,  // 22: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
+	13, // 23: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
+	15, // 24: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
+	17, // 25: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
+	20, // 26: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
+	19, // [19:27] is the sub-list for method output_type
+	11, // [11:19] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_heddle_v1_heddle_proto_init() }
@@ -1627,7 +1850,7 @@ func file_heddle_v1_heddle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_v1_heddle_proto_rawDesc), len(file_heddle_v1_heddle_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

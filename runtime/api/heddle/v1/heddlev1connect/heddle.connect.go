@@ -54,6 +54,8 @@ const (
 	HeddleServiceSetTenantProcedure = "/heddle.v1.HeddleService/SetTenant"
 	// HeddleServiceGetConfigProcedure is the fully-qualified name of the HeddleService's GetConfig RPC.
 	HeddleServiceGetConfigProcedure = "/heddle.v1.HeddleService/GetConfig"
+	// HeddleServiceSetPolicyProcedure is the fully-qualified name of the HeddleService's SetPolicy RPC.
+	HeddleServiceSetPolicyProcedure = "/heddle.v1.HeddleService/SetPolicy"
 )
 
 // HeddleServiceClient is a client for the heddle.v1.HeddleService service.
@@ -70,6 +72,9 @@ type HeddleServiceClient interface {
 	// it is kept across restarts of heddled, until it is undone.
 	SetTenant(context.Context, *v1.SetTenantRequest) (*v1.SetTenantResponse, error)
 	GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error)
+	// SetPolicy changes how devices are shared, at once and for good, or undoes
+	// that.
+	SetPolicy(context.Context, *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error)
 }
 
 // NewHeddleServiceClient constructs a client for the heddle.v1.HeddleService service. By default,
@@ -125,6 +130,12 @@ func NewHeddleServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(heddleServiceMethods.ByName("GetConfig")),
 			connect.WithClientOptions(opts...),
 		),
+		setPolicy: connect.NewClient[v1.SetPolicyRequest, v1.SetPolicyResponse](
+			httpClient,
+			baseURL+HeddleServiceSetPolicyProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("SetPolicy")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -137,6 +148,7 @@ type heddleServiceClient struct {
 	setClient    *connect.Client[v1.SetClientRequest, v1.SetClientResponse]
 	setTenant    *connect.Client[v1.SetTenantRequest, v1.SetTenantResponse]
 	getConfig    *connect.Client[v1.GetConfigRequest, v1.GetConfigResponse]
+	setPolicy    *connect.Client[v1.SetPolicyRequest, v1.SetPolicyResponse]
 }
 
 // Status calls heddle.v1.HeddleService.Status.
@@ -198,6 +210,15 @@ func (c *heddleServiceClient) GetConfig(ctx context.Context, req *v1.GetConfigRe
 	return nil, err
 }
 
+// SetPolicy calls heddle.v1.HeddleService.SetPolicy.
+func (c *heddleServiceClient) SetPolicy(ctx context.Context, req *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error) {
+	response, err := c.setPolicy.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // HeddleServiceHandler is an implementation of the heddle.v1.HeddleService service.
 type HeddleServiceHandler interface {
 	// Status answers as soon as heddled serves; it needs no rights.
@@ -212,6 +233,9 @@ type HeddleServiceHandler interface {
 	// it is kept across restarts of heddled, until it is undone.
 	SetTenant(context.Context, *v1.SetTenantRequest) (*v1.SetTenantResponse, error)
 	GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error)
+	// SetPolicy changes how devices are shared, at once and for good, or undoes
+	// that.
+	SetPolicy(context.Context, *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error)
 }
 
 // NewHeddleServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -263,6 +287,12 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(heddleServiceMethods.ByName("GetConfig")),
 		connect.WithHandlerOptions(opts...),
 	)
+	heddleServiceSetPolicyHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceSetPolicyProcedure,
+		svc.SetPolicy,
+		connect.WithSchema(heddleServiceMethods.ByName("SetPolicy")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/heddle.v1.HeddleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case HeddleServiceStatusProcedure:
@@ -279,6 +309,8 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 			heddleServiceSetTenantHandler.ServeHTTP(w, r)
 		case HeddleServiceGetConfigProcedure:
 			heddleServiceGetConfigHandler.ServeHTTP(w, r)
+		case HeddleServiceSetPolicyProcedure:
+			heddleServiceSetPolicyHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -314,4 +346,8 @@ func (UnimplementedHeddleServiceHandler) SetTenant(context.Context, *v1.SetTenan
 
 func (UnimplementedHeddleServiceHandler) GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.GetConfig is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) SetPolicy(context.Context, *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.SetPolicy is not implemented"))
 }
