@@ -113,8 +113,12 @@ func checkNVML(ctx context.Context, x *examination) finding {
 	return ok("%s", path)
 }
 
-// checkDeviceNodes looks at the files under /dev that the real driver opens.
-func checkDeviceNodes(context.Context, *examination) finding {
+// checkDeviceNodes looks at the files under /dev that the real driver opens, or at the one that the
+// software GPU has instead.
+func checkDeviceNodes(_ context.Context, x *examination) finding {
+	if path := x.app.getenv("SOFTGPU_STATE"); path != "" {
+		return checkSoftwareGPU(path)
+	}
 	nodes, err := filepath.Glob("/dev/nvidia[0-9]*")
 	if err != nil || len(nodes) == 0 {
 		if _, err := os.Stat("/proc/driver/nvidia/version"); err == nil {
