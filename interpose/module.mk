@@ -62,7 +62,7 @@ $(INTERPOSE_LIB_ARM64): $(call interpose_objects,interpose-aarch64,aarch64)
 
 # ---- tests ----
 
-INTERPOSE_TESTS := names text ledger log message stream profile token attach measure count yield
+INTERPOSE_TESTS := names text ledger log message stream profile token attach measure count yield trace
 INTERPOSE_TEST_HEADERS := $(wildcard interpose/test/*.h)
 INTERPOSE_FAKE := $(BUILD)/test/interpose/fake/libcuda.so.1
 C_SOURCES += $(wildcard interpose/test/*.c) $(wildcard docs/examples/*.c)

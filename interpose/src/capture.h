@@ -11,6 +11,13 @@ bool heddle_capture_open(void);
 /* Whether a launch on this stream goes into a graph instead of to the device. */
 bool heddle_capture_covers(void *stream, bool per_thread);
 
+/*
+ * While any thread captures in global mode a call of ours about events or kernels would spoil its
+ * capture. Relaxed mode says that this thread knows what it does; it is put back at once. Returns
+ * the mode before.
+ */
+int heddle_capture_exchange(int mode);
+
 /* A stream that captures is destroyed: its capture ends with it. */
 void heddle_capture_forget(void *stream);
 void heddle_capture_reset(void);

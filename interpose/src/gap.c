@@ -9,6 +9,7 @@
 #include "kernel.h"
 #include "stream.h"
 #include "tell.h"
+#include "trace.h"
 
 static struct heddle_gap gaps[HEDDLE_DEVICES_MAX];
 
@@ -46,8 +47,22 @@ void heddle_gap_begin(uint32_t device, const struct heddle_gap *gap, uint64_t no
 
     gaps[device] = *gap;
     gaps[device].since_ns = now_ns;
+    gaps[device].traced = heddle_trace_wanted();
     heddle_store_relaxed64(&heddle_client()->devices[device].next_launch_ns,
                            length != 0 ? heddle_gate_add(now_ns, length) : 0);
+}
+
+/*
+ * An idle time that began under another timeline is not told: in between launches may have come that
+ * went the fast way, and were not seen.
+ */
+static void trace(uint32_t device, const struct heddle_gap *gap, uint64_t now_ns) {
+    const uint64_t next = heddle_load_relaxed64(&heddle_client()->devices[device].next_launch_ns);
+
+    if (gap->since_ns != 0 && gap->traced != 0 && gap->traced == heddle_trace_wanted()) {
+        heddle_trace_gap(device, gap->kernel, gap->since_ns, now_ns,
+                         next > gap->since_ns ? next - gap->since_ns : 0);
+    }
 }
 
 void heddle_gap_end(uint32_t device, uint64_t now_ns) {
@@ -64,7 +79,8 @@ void heddle_gap_end(uint32_t device, uint64_t now_ns) {
 
         heddle_tell_sample(&sample);
     }
-    gaps[device].kernel = 0;
+    trace(device, gap, now_ns);
+    gaps[device] = (struct heddle_gap){0};
 }
 
 void heddle_gap_reset(void) {

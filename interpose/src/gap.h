@@ -10,7 +10,8 @@ struct heddle_stream;
 struct heddle_gap {
     uint64_t kernel; /* key, 0 = not known */
     uint64_t previous;
-    uint64_t since_ns;
+    uint64_t since_ns; /* 0: the device is not idle, or always was */
+    uint32_t traced;   /* number of the timeline that was wanted when it began */
 };
 
 /* NULL: not known. */

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "peer.h"
 #include "token.h"
+#include "trace.h"
 #include "window.h"
 
 /*
@@ -237,6 +238,7 @@ struct wait {
     enum waits_for what;
     uint64_t since_ns;
     bool held; /* for others, at any time */
+    struct heddle_trace_wait traced;
 };
 
 static enum waits_for reason(const struct view *view) {
@@ -262,6 +264,15 @@ static void end_hold(struct heddle_client_device *self, uint32_t device) {
     }
 }
 
+static void trace(uint32_t device, const struct view *view, struct wait *wait) {
+    const bool of_peer = waits_for_others(view);
+    const struct heddle_trace_wait next = {.since_ns = view->input.now_ns,
+                                           .reason = view->answer.result,
+                                           .peer = of_peer ? view->slots[view->answer.peer] : 0};
+
+    heddle_trace_turn(&wait->traced, &next, device, view->key, &view->input);
+}
+
 /* Books the time since the last call under what it was spent for. */
 static void book(uint32_t device, const struct view *view, struct wait *wait) {
     struct heddle_client_device *self = &heddle_client()->devices[device];
@@ -269,6 +280,7 @@ static void book(uint32_t device, const struct view *view, struct wait *wait) {
     const uint64_t passed = now > wait->since_ns ? now - wait->since_ns : 0;
     const enum waits_for before = wait->what;
 
+    trace(device, view, wait);
     wait->what = reason(view);
     if (before == WINDOW) {
         heddle_add_seq_cst64(&self->paced_ns, passed);

@@ -15,6 +15,7 @@
 enum { OPEN_MAX = 256 };
 
 typedef heddle_result (*is_capturing)(void *, int *);
+typedef heddle_result (*exchange_mode)(int *);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards streams */
 static void *streams[OPEN_MAX]; /* where captures began; the first open_count are in use */
@@ -34,6 +35,11 @@ bool heddle_capture_covers(void *stream, bool per_thread) {
     result = per_thread ? HEDDLE_DRIVER(is_capturing, cuStreamIsCapturing_ptsz)(stream, &status)
                         : HEDDLE_DRIVER(is_capturing, cuStreamIsCapturing)(stream, &status);
     return result != HEDDLE_CUDA_SUCCESS || status != HEDDLE_CAPTURE_NONE;
+}
+
+int heddle_capture_exchange(int mode) {
+    (void)HEDDLE_DRIVER(exchange_mode, cuThreadExchangeStreamCaptureMode)(&mode);
+    return mode;
 }
 
 static heddle_result begun(void *stream, heddle_result result) {

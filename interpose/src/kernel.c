@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "capture.h"
 #include "device.h"
 #include "driver.h"
 #include "heddle/profile.h"
@@ -38,6 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards adding and fo
 static struct {
     uint64_t key;
     uint64_t measured;
+    uint32_t traced; /* number of the last timeline for which it was described */
 } keys[ENTRIES];
 
 static uint32_t place(uint64_t handle) {
@@ -253,6 +255,19 @@ void heddle_kernel_measured(uint64_t key, const struct heddle_shape *shape) {
         if (fresh || (count > 1 && (count & (count - 1)) == 0)) {
             describe(key, shape);
         }
+    }
+}
+
+void heddle_kernel_traced(uint64_t key, const struct heddle_shape *shape, uint32_t number) {
+    bool fresh = false;
+    const uint32_t at = key != 0 ? count_of(key, &fresh) : ENTRIES;
+
+    if (at != ENTRIES && heddle_load_relaxed32(&keys[at].traced) != number &&
+        heddle_swap_seq_cst32(&keys[at].traced, number) != number) {
+        const int mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
+
+        describe(key, shape);
+        (void)heddle_capture_exchange(mode);
     }
 }
 

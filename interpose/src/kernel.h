@@ -60,6 +60,9 @@ uint64_t heddle_kernel_key(const struct heddle_shape *shape);
  */
 void heddle_kernel_measured(uint64_t key, const struct heddle_shape *shape);
 
+/* The same for a launch that is told for a timeline: once in each, by its number. */
+void heddle_kernel_traced(uint64_t key, const struct heddle_shape *shape, uint32_t number);
+
 /* A kernel got from a library. */
 void heddle_kernel_from(const void *kernel, const void *library);
 

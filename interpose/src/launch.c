@@ -10,6 +10,7 @@
 #include "stream.h"
 #include "thread.h"
 #include "token.h"
+#include "trace.h"
 #include "window.h"
 
 /* Known to the trampolines. */
@@ -37,9 +38,21 @@ static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
     launch->pair = 0;
     launch->token = 0;
     launch->key = 0;
+    launch->began_ns = 0;
     if ((launch->gate & holding) != 0) {
         launch->key = heddle_kernel_key(shape);
         launch->token = heddle_gate_pass((uint32_t)launch->device, launch->key);
+    }
+}
+
+/* Apart, too. The last thing before the driver is called: the time is of the call. */
+static __attribute__((noinline)) void watch(struct heddle_launch *launch,
+                                            const struct heddle_shape *shape) {
+    if (launch->stream != NULL && heddle_measure_due()) {
+        heddle_measure_begin(launch, shape);
+    }
+    if (heddle_trace_wanted() != 0) {
+        heddle_trace_begin(launch, shape);
     }
 }
 
@@ -82,9 +95,9 @@ void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape
     if (launch->stream != NULL) {
         heddle_stream_remember(launch->stream, shape);
         heddle_stream_dirty(launch->stream);
-        if ((launch->gate & HEDDLE_GATE_MEASURE) != 0 && heddle_measure_due()) {
-            heddle_measure_begin(launch, shape);
-        }
+    }
+    if ((launch->gate & HEDDLE_GATE_MEASURE) != 0) {
+        watch(launch, shape);
     }
 }
 
@@ -96,6 +109,9 @@ static __attribute__((noinline)) void after(const struct heddle_launch *launch, 
     const bool marked = launch->stream != NULL && (launch->gate & HEDDLE_GATE_WINDOW) != 0 &&
                         result == HEDDLE_CUDA_SUCCESS;
 
+    if ((launch->gate & further) != 0 && launch->began_ns != 0 && result == HEDDLE_CUDA_SUCCESS) {
+        heddle_trace_end(launch);
+    }
     if ((launch->gate & further) != 0 && launch->pair != 0) {
         heddle_measure_end(launch, result);
     }

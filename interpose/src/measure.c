@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "capture.h"
 #include "client.h"
 #include "clock.h"
 #include "device.h"
@@ -12,6 +13,7 @@
 #include "symbols.h"
 #include "tell.h"
 #include "thread.h"
+#include "trace.h"
 
 /* As many launches as can be measured at once; more go unmeasured. */
 enum { PAIRS = 32 };
@@ -20,7 +22,6 @@ typedef heddle_result (*event_create)(void **, unsigned);
 typedef heddle_result (*event_record)(void *, void *);
 typedef heddle_result (*event_call)(void *);
 typedef heddle_result (*event_elapsed)(float *, void *, void *);
-typedef heddle_result (*exchange_mode)(int *);
 
 enum state { FREE, OPEN, AWAITED };
 
@@ -31,7 +32,9 @@ struct pair {
     void *context;
     uint64_t begun_ns; /* when the start was recorded on an idle stream, 0 = it was not idle */
     struct heddle_sample_record sample;
-    uint64_t lead_ns; /* duration: part of the time between the events before the launch */
+    uint64_t lead_ns;  /* duration: part of the time between the events before the launch */
+    uint64_t began_ns; /* when the driver was called, 0 = not told for a timeline */
+    uint32_t stream;
 };
 
 static struct pair pairs[PAIRS];
@@ -40,20 +43,13 @@ static uint32_t awaited;
 
 bool heddle_measure_due(void) {
     const struct heddle_verdict_process *process = &heddle_verdict()->process;
-    const uint32_t every = heddle_load_relaxed32(&process->trace) == 1
-                               ? 1
-                               : heddle_load_relaxed32(&process->measure_every);
+    const uint32_t every = heddle_load_relaxed32(&process->measure_every);
 
     if (every == 0 || ++heddle_thread.unmeasured < every) {
         return false;
     }
     heddle_thread.unmeasured = 0;
     return true;
-}
-
-static int swap_mode(int mode) {
-    (void)HEDDLE_DRIVER(exchange_mode, cuThreadExchangeStreamCaptureMode)(&mode);
-    return mode;
 }
 
 static bool elapsed(const struct pair *pair, uint64_t *ns) {
@@ -81,6 +77,9 @@ static void finish(struct pair *pair, bool tell) {
         if (sample->kernel != 0) {
             heddle_tell_sample(sample);
         }
+        if (pair->began_ns != 0 && heddle_trace_wanted() != 0) {
+            heddle_trace_device(sample, pair->began_ns, pair->stream);
+        }
     }
     pair->state = FREE;
     heddle_store_relaxed32(&awaited, awaited - 1);
@@ -92,7 +91,7 @@ static void collect(void) {
     if (awaited == 0) {
         return;
     }
-    mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+    mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
     for (uint32_t i = 0; i < PAIRS; i++) {
         if (pairs[i].state == AWAITED) {
             const heddle_result result = HEDDLE_DRIVER(event_call, cuEventQuery)(pairs[i].end);
@@ -102,7 +101,7 @@ static void collect(void) {
             }
         }
     }
-    (void)swap_mode(mode);
+    (void)heddle_capture_exchange(mode);
 }
 
 void heddle_measure_collect(void) {
@@ -173,7 +172,7 @@ void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shap
     if (at < PAIRS) {
         struct pair *pair = &pairs[at];
 
-        mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+        mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
         describe(pair, launch, shape);
         if (prepare(pair, context)) {
             const bool was_idle = idle(launch);
@@ -185,7 +184,7 @@ void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shap
                 launch->pair = at + 1;
             }
         }
-        (void)swap_mode(mode);
+        (void)heddle_capture_exchange(mode);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -197,14 +196,16 @@ void heddle_measure_end(const struct heddle_launch *launch, int result) {
 
     pthread_mutex_lock(&lock);
     if (pair->state == OPEN) { /* else its context was lost meanwhile */
-        mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+        mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
         pair->state = FREE;
         if (result == HEDDLE_CUDA_SUCCESS && record(pair->end, launch)) {
             pair->lead_ns = pair->begun_ns != 0 && now > pair->begun_ns ? now - pair->begun_ns : 0;
+            pair->began_ns = launch->began_ns;
+            pair->stream = heddle_stream_number(launch->stream);
             pair->state = AWAITED;
             heddle_store_relaxed32(&awaited, awaited + 1);
         }
-        (void)swap_mode(mode);
+        (void)heddle_capture_exchange(mode);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -40,27 +40,38 @@ static bool claim(uint64_t *head, uint64_t **sequence, void *ring, size_t record
     return true;
 }
 
-static void put(uint64_t *head, void *ring, size_t record, uint64_t records, const void *from) {
+static bool put(uint64_t *head, void *ring, size_t record, uint64_t records, const void *from) {
     uint64_t *sequence = NULL;
     uint64_t number = 0;
 
-    if (claim(head, &sequence, ring, record, records, &number)) {
-        copy(sequence + 1, (const char *)from + sizeof(*sequence), record - sizeof(*sequence));
-        heddle_store_release64(sequence, number + 1);
+    if (!claim(head, &sequence, ring, record, records, &number)) {
+        return false;
     }
+    copy(sequence + 1, (const char *)from + sizeof(*sequence), record - sizeof(*sequence));
+    heddle_store_release64(sequence, number + 1);
+    return true;
 }
 
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_sample_record, sequence) == 0);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_kernel_record, sequence) == 0);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_trace_record, sequence) == 0);
 
 void heddle_tell_sample(const struct heddle_sample_record *sample) {
     struct heddle_client_segment *self = heddle_client();
 
-    put(&self->process.samples_head, self->samples, sizeof(*sample), HEDDLE_SAMPLES, sample);
+    (void)put(&self->process.samples_head, self->samples, sizeof(*sample), HEDDLE_SAMPLES, sample);
 }
 
 void heddle_tell_kernel(const struct heddle_kernel_record *kernel) {
     struct heddle_client_segment *self = heddle_client();
 
-    put(&self->process.kernels_head, self->kernels, sizeof(*kernel), HEDDLE_KERNELS, kernel);
+    (void)put(&self->process.kernels_head, self->kernels, sizeof(*kernel), HEDDLE_KERNELS, kernel);
+}
+
+void heddle_tell_trace(const struct heddle_trace_record *record) {
+    struct heddle_client_segment *self = heddle_client();
+
+    if (!put(&self->process.trace_head, self->trace, sizeof(*record), HEDDLE_TRACE, record)) {
+        heddle_add_seq_cst64(&self->process.trace_dropped, 1);
+    }
 }

@@ -10,4 +10,7 @@
 void heddle_tell_sample(const struct heddle_sample_record *sample);
 void heddle_tell_kernel(const struct heddle_kernel_record *kernel);
 
+/* As above, and counts what it drops: whoever looks at a timeline shall know what is missing. */
+void heddle_tell_trace(const struct heddle_trace_record *record);
+
 #endif /* HEDDLE_TELL_H */

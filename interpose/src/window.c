@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "capture.h"
 #include "client.h"
 #include "clock.h"
 #include "device.h"
@@ -26,7 +27,6 @@ enum { LATER_PART = 8, LATE_MAX_NS = 200 * 1000 };
 typedef heddle_result (*event_create)(void **, unsigned);
 typedef heddle_result (*event_record)(void *, void *);
 typedef heddle_result (*event_call)(void *);
-typedef heddle_result (*exchange_mode)(int *);
 
 struct event {
     void *handle;
@@ -49,15 +49,6 @@ struct window {
 
 static struct window windows[HEDDLE_DEVICES_MAX];
 
-/*
- * While any thread captures in global mode a call of ours about events would spoil its capture.
- * Relaxed mode says that this thread knows what it does; it is put back at once.
- */
-static int swap_mode(int mode) {
-    (void)HEDDLE_DRIVER(exchange_mode, cuThreadExchangeStreamCaptureMode)(&mode);
-    return mode;
-}
-
 static void take_oldest(struct window *window) {
     const struct event *oldest = &window->events[window->first];
 
@@ -75,7 +66,7 @@ static void take_oldest(struct window *window) {
 
 /* An event that fails for another reason than time is as good as complete: its work is lost. */
 static void collect(struct window *window) {
-    const int mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+    const int mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
 
     while (window->count > 0) {
         void *handle = window->events[window->first].handle;
@@ -86,7 +77,7 @@ static void collect(struct window *window) {
         }
         take_oldest(window);
     }
-    (void)swap_mode(mode);
+    (void)heddle_capture_exchange(mode);
 }
 
 uint64_t heddle_window_outstanding(uint32_t device) {
@@ -136,7 +127,7 @@ void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns,
         take_oldest(window); /* far beyond any window: the newest 64 are bound enough */
     }
     event = &window->events[(window->first + window->count) % EVENTS];
-    mode = swap_mode(HEDDLE_CAPTURE_MODE_RELAXED);
+    mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
     if (prepare(event, context) && record(event->handle, launch->handle, launch->per_thread)) {
         event->estimate_ns = estimate_ns;
         event->token = launch->token;
@@ -148,7 +139,7 @@ void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns,
         window->outstanding_ns += estimate_ns;
         window->count++;
     }
-    (void)swap_mode(mode);
+    (void)heddle_capture_exchange(mode);
     pthread_mutex_unlock(&window->lock);
 }
 

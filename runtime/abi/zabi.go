@@ -18,9 +18,10 @@ const (
 	LogRecords     = 64
 	LogText        = 104
 	UUIDBytes      = 16
-	Samples        = 256 // measurements that wait to be read
-	Kernels        = 256 // descriptions of kernels that wait to be read
-	KernelName     = 176 // bytes of a name that are told; a longer one is cut
+	Samples        = 256  // measurements that wait to be read
+	Kernels        = 256  // descriptions of kernels that wait to be read
+	KernelName     = 176  // bytes of a name that are told; a longer one is cut
+	Trace          = 4096 // records of a timeline that wait to be read
 	ProfileEntries = 2048
 	ProfileProbes  = 16 // places in which an entry can be
 	ProfileShift   = 53 // key >> shift is the first of them
@@ -84,6 +85,23 @@ const (
 	SampleMeasured = 1 // device_ns is valid: it was measured around the launch
 	SampleGap      = 2 // gap_ns is valid
 	SampleGraph    = 4 // the launch of a whole graph
+)
+
+// Values of enum heddle_trace_kind.
+//
+// What a record of a timeline tells of.
+const (
+	TraceLaunch = 1 // a call that launches; duration_ns is what the driver took for it
+	TraceDevice = 2 // the device time of the launch with the same time and stream
+	TraceHold   = 3 // a launch that waited for one reason
+	TraceGap    = 4 // idle time of the client on the device
+)
+
+// Values of enum heddle_trace_flags.
+const (
+	TraceMeasured = 1 // of a launch: a record of its device time follows
+	TraceGraph    = 2 // the launch of a whole graph
+	TraceOverrun  = 4 // of a hold: it ended because it had lasted max_hold_ns
 )
 
 // Values of enum heddle_kernel_flags.
@@ -175,7 +193,8 @@ const (
 	SizeofLogRecord      = 128
 	SizeofSampleRecord   = 64
 	SizeofKernelRecord   = 256
-	SizeofClientSegment  = 97408
+	SizeofTraceRecord    = 64
+	SizeofClientSegment  = 359552
 	SizeofVerdictProcess = 64
 	SizeofVerdictDevice  = 192
 	SizeofProfileEntry   = 32
@@ -218,7 +237,8 @@ type ClientProcess struct {
 	LogDropped       uint64
 	SamplesHead      uint64 // as log_head, of samples[]
 	KernelsHead      uint64 // as log_head, of kernels[]
-	Reserved         [2]uint64
+	TraceHead        uint64 // as log_head, of trace[]
+	TraceDropped     uint64 // records that found their place taken
 }
 
 // ClientThread mirrors struct heddle_client_thread.
@@ -312,6 +332,25 @@ type KernelRecord struct {
 	Name          [176]byte
 }
 
+// TraceRecord mirrors struct heddle_trace_record.
+//
+// One thing that happened, for a timeline; written while the daemon asks for one. Complete as a
+// log record is.
+type TraceRecord struct {
+	_          structs.HostLayout
+	Sequence   uint64
+	TimeNs     uint64 // when it began
+	DurationNs uint64 // duration
+	Kernel     uint64 // key; of a gap, of the kernel before it; 0 = unknown
+	GuessNs    uint64 // duration: device time of the launch, or length of the gap, as the client had it predicted, 0 = it had not
+	Stream     uint32 // the client's own number of the stream, UINT32_MAX = unknown
+	DeviceSlot uint32
+	Kind       uint32 // enum heddle_trace_kind
+	Flags      uint32 // enum heddle_trace_flags
+	Reason     uint32 // of a hold: enum heddle_gate_result
+	Peer       uint32 // of a hold by a peer or for the token: slot of the peer
+}
+
 // ClientSegment mirrors struct heddle_client_segment.
 type ClientSegment struct {
 	_       structs.HostLayout
@@ -322,6 +361,7 @@ type ClientSegment struct {
 	Log     [64]LogRecord
 	Samples [256]SampleRecord
 	Kernels [256]KernelRecord
+	Trace   [4096]TraceRecord
 }
 
 // VerdictProcess mirrors struct heddle_verdict_process.
@@ -337,7 +377,7 @@ type VerdictProcess struct {
 	ClockBaseTicks uint64
 	ClockBaseNs    uint64
 	MeasureEvery   uint32 // device time is measured of one launch in so many, 0 = of none
-	Trace          uint32 // 1 = every launch is to be told, for a timeline
+	Trace          uint32 // number of the timeline for which every launch is told, 0 = none
 	Reserved       [2]uint64
 }
 

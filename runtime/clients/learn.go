@@ -262,7 +262,7 @@ func (c *lessons) tell() int {
 func (c *client) advise(m *Manager, a *Advice) {
 	if a.MeasureEvery != c.measure {
 		c.measure = a.MeasureEvery
-		c.verdict.PublishMeasure(a.MeasureEvery, false)
+		c.verdict.PublishMeasure(a.MeasureEvery, 0)
 	}
 	if !a.Fresh {
 		return

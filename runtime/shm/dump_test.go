@@ -30,7 +30,7 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantHeader := Header{Magic: abi.MagicClient, ABIVersion: 1, Size: 97408, Features: 5, Generation: 7}
+	wantHeader := Header{Magic: abi.MagicClient, ABIVersion: 1, Size: 359552, Features: 5, Generation: 7}
 	if got := v.Header(); got != wantHeader {
 		t.Errorf("header = %+v, want %+v", got, wantHeader)
 	}
@@ -93,6 +93,22 @@ func TestClientSegmentOfVersion1IsStillReadable(t *testing.T) {
 			Attributes: i == 0, Graph: i == 1, Cut: i == 1, Name: fmt.Sprintf("kernel_%d", i),
 		}
 	}
+	atStart := &TraceReader{ring: ring{view: v, what: "trace", head: &v.seg.Process.TraceHead, size: abi.Trace}}
+	var traces []Trace
+	if lost, err := atStart.Read(func(s Trace) { traces = append(traces, s) }); lost != 3 || err != nil {
+		t.Errorf("trace lost %d, %v; want the 3 that were dropped", lost, err)
+	}
+	wantTraces := make([]Trace, 2)
+	for i := range wantTraces {
+		wantTraces[i] = Trace{
+			Kind: abi.TraceLaunch, TimeNs: mark(i, 32), Duration: time.Duration(mark(i, 33)), Kernel: mark(i, 34),
+			Guess: time.Duration(mark(i, 35)), Stream: uint32(mark(i, 36)), Slot: i, Peer: i, Measured: i == 0, Graph: i == 0,
+		}
+	}
+	wantTraces[1].Kind, wantTraces[1].Reason, wantTraces[1].Overrun = abi.TraceHold, abi.GateHeldToken, true
+	if diff := cmp.Diff(wantTraces, traces); diff != "" {
+		t.Errorf("trace (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(wantSamples, samples); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
@@ -127,7 +143,7 @@ func TestVerdictSegmentOfVersion1IsWhatPublishWrites(t *testing.T) {
 			}
 		}
 	}
-	verdict.PublishMeasure(14, true)
+	verdict.PublishMeasure(14, 1)
 	var entries []ProfileEntry
 	for i := range 3 { // which want the same place, the last two of the table and round its end
 		entries = append(entries, ProfileEntry{

@@ -155,18 +155,14 @@ func (v *Verdict) publishGate(slot int, changed, bound bool) error {
 }
 
 // PublishMeasure asks the client to measure the device time of one launch in every, 0 = of none, and
-// says whether it shall tell of every launch, for a timeline. A client that hears of it late measures
+// says for which timeline it shall tell of every launch, by its number, 0 = for none. A client that hears of it late measures
 // too little or too much for a moment. While there is something to measure or to tell, the gate words
 // have GateMeasure, which takes launches off the fast path and holds none.
-func (v *Verdict) PublishMeasure(every uint32, trace bool) {
-	word := uint32(0)
-	if trace {
-		word = 1
-	}
+func (v *Verdict) PublishMeasure(every, trace uint32) {
 	atomic.StoreUint32(&v.seg.Process.MeasureEvery, every)
-	atomic.StoreUint32(&v.seg.Process.Trace, word)
+	atomic.StoreUint32(&v.seg.Process.Trace, trace)
 	v.measure = 0
-	if every != 0 || trace {
+	if every != 0 || trace != 0 {
 		v.measure = abi.GateMeasure
 	}
 	all := v.measure

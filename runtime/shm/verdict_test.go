@@ -29,12 +29,12 @@ func TestGateWordsSayWhetherSomethingIsMeasured(t *testing.T) {
 		do   func()
 		want [2]uint32
 	}{
-		{"measuring before a slot is bound", func() { v.PublishMeasure(1, false) }, [2]uint32{abi.GateMeasure, 0}},
+		{"measuring before a slot is bound", func() { v.PublishMeasure(1, 0) }, [2]uint32{abi.GateMeasure, 0}},
 		{"a verdict while measuring", func() { publish(0) }, [2]uint32{abi.GateMeasure, abi.GateMeasure}},
 		{"another verdict while measuring", func() { publish(abi.GateYield) },
 			[2]uint32{abi.GateMeasure | abi.GateYield, abi.GateMeasure | abi.GateYield}},
-		{"measuring ends", func() { v.PublishMeasure(0, false) }, [2]uint32{abi.GateYield, abi.GateYield}},
-		{"a timeline", func() { v.PublishMeasure(0, true) },
+		{"measuring ends", func() { v.PublishMeasure(0, 0) }, [2]uint32{abi.GateYield, abi.GateYield}},
+		{"a timeline", func() { v.PublishMeasure(0, 3) },
 			[2]uint32{abi.GateMeasure | abi.GateYield, abi.GateMeasure | abi.GateYield}},
 	}
 	for _, step := range steps {

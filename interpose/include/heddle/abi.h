@@ -43,6 +43,7 @@ enum heddle_abi_limits {
     HEDDLE_SAMPLES = 256,     /* measurements that wait to be read */
     HEDDLE_KERNELS = 256,     /* descriptions of kernels that wait to be read */
     HEDDLE_KERNEL_NAME = 176, /* bytes of a name that are told; a longer one is cut */
+    HEDDLE_TRACE = 4096,      /* records of a timeline that wait to be read */
     HEDDLE_PROFILE_ENTRIES = 2048,
     HEDDLE_PROFILE_PROBES = 16, /* places in which an entry can be */
     HEDDLE_PROFILE_SHIFT = 53,  /* key >> shift is the first of them */
@@ -101,6 +102,20 @@ enum heddle_sample_flags {
     HEDDLE_SAMPLE_GRAPH = 1 << 2,    /* the launch of a whole graph */
 };
 
+/* What a record of a timeline tells of. */
+enum heddle_trace_kind {
+    HEDDLE_TRACE_LAUNCH = 1, /* a call that launches; duration_ns is what the driver took for it */
+    HEDDLE_TRACE_DEVICE = 2, /* the device time of the launch with the same time and stream */
+    HEDDLE_TRACE_HOLD = 3,   /* a launch that waited for one reason */
+    HEDDLE_TRACE_GAP = 4,    /* idle time of the client on the device */
+};
+
+enum heddle_trace_flags {
+    HEDDLE_TRACE_MEASURED = 1 << 0, /* of a launch: a record of its device time follows */
+    HEDDLE_TRACE_GRAPH = 1 << 1,    /* the launch of a whole graph */
+    HEDDLE_TRACE_OVERRUN = 1 << 2,  /* of a hold: it ended because it had lasted max_hold_ns */
+};
+
 enum heddle_kernel_flags {
     HEDDLE_KERNEL_GRAPH = 1 << 0,      /* a whole graph under the name of its first kernel */
     HEDDLE_KERNEL_CUT = 1 << 1,        /* the name is longer than what is told */
@@ -131,9 +146,10 @@ struct heddle_client_process {
     uint64_t unnamed_addresses;      /* cuGetProcAddress answers that had no exported name */
     uint64_t log_head;               /* records ever written; slot = n % HEDDLE_LOG_RECORDS */
     uint64_t log_dropped;
-    uint64_t samples_head; /* as log_head, of samples[] */
-    uint64_t kernels_head; /* as log_head, of kernels[] */
-    uint64_t reserved[2];
+    uint64_t samples_head;  /* as log_head, of samples[] */
+    uint64_t kernels_head;  /* as log_head, of kernels[] */
+    uint64_t trace_head;    /* as log_head, of trace[] */
+    uint64_t trace_dropped; /* records that found their place taken */
 };
 
 /* writer: one client thread at a time; reader: daemon */
@@ -223,6 +239,25 @@ struct heddle_kernel_record {
     char name[HEDDLE_KERNEL_NAME];
 };
 
+/*
+ * One thing that happened, for a timeline; written while the daemon asks for one. Complete as a log
+ * record is.
+ */
+struct heddle_trace_record {
+    HEDDLE_ALIGNED(64) uint64_t sequence;
+    uint64_t time_ns;     /* when it began */
+    uint64_t duration_ns; /* duration */
+    uint64_t kernel;      /* key; of a gap, of the kernel before it; 0 = unknown */
+    uint64_t guess_ns; /* duration: device time of the launch, or length of the gap, as the client
+                             had it predicted, 0 = it had not */
+    uint32_t stream;   /* the client's own number of the stream, UINT32_MAX = unknown */
+    uint32_t device_slot;
+    uint32_t kind;   /* enum heddle_trace_kind */
+    uint32_t flags;  /* enum heddle_trace_flags */
+    uint32_t reason; /* of a hold: enum heddle_gate_result */
+    uint32_t peer;   /* of a hold by a peer or for the token: slot of the peer */
+};
+
 struct heddle_client_segment {
     struct heddle_segment_header header;
     struct heddle_client_process process;
@@ -231,6 +266,7 @@ struct heddle_client_segment {
     struct heddle_log_record log[HEDDLE_LOG_RECORDS];
     struct heddle_sample_record samples[HEDDLE_SAMPLES];
     struct heddle_kernel_record kernels[HEDDLE_KERNELS];
+    struct heddle_trace_record trace[HEDDLE_TRACE];
 };
 
 /* ---- verdict segment: written by heddled, read by the one client it is for ---- */
@@ -246,7 +282,7 @@ struct heddle_verdict_process {
     uint64_t clock_base_ticks;
     uint64_t clock_base_ns;
     uint32_t measure_every; /* device time is measured of one launch in so many, 0 = of none */
-    uint32_t trace;         /* 1 = every launch is to be told, for a timeline */
+    uint32_t trace;         /* number of the timeline for which every launch is told, 0 = none */
     uint64_t reserved[2];
 };
 
@@ -332,11 +368,13 @@ HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_device, memory_bytes) == 128)
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_log_record) == 128);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_sample_record) == 64);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_kernel_record) == 256);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_trace_record) == 64);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_kernel_record, name) == 80);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, devices) == 128);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, threads) == 128 + 16 * 192);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, samples) == 15488);
-HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_segment) == 15488 + 256 * 64 + 256 * 256);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_client_segment, trace) == 15488 + 256 * 64 + 256 * 256);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_client_segment) == 97408 + 4096 * 64);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_process) == 64);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_verdict_device) == 192);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_profile_entry) == 32);

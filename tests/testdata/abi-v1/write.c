@@ -57,6 +57,8 @@ static int save_client(const char *folder) {
     s.process.log_dropped = 1;
     s.process.samples_head = 2;
     s.process.kernels_head = 2;
+    s.process.trace_head = 2;
+    s.process.trace_dropped = 3;
     for (unsigned i = 0; i < HEDDLE_DEVICES_MAX; i++) {
         struct heddle_client_device *d = &s.devices[i];
 
@@ -124,6 +126,21 @@ static int save_client(const char *folder) {
         r->blocks_per_sm = (uint32_t)mark(i, 31);
         r->flags = i == 0 ? HEDDLE_KERNEL_ATTRIBUTES : HEDDLE_KERNEL_GRAPH | HEDDLE_KERNEL_CUT;
         r->length = (uint32_t)snprintf(r->name, sizeof r->name, "kernel_%u", i);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        struct heddle_trace_record *r = &s.trace[i];
+
+        r->sequence = i + 1;
+        r->time_ns = mark(i, 32);
+        r->duration_ns = mark(i, 33);
+        r->kernel = mark(i, 34);
+        r->guess_ns = mark(i, 35);
+        r->stream = (uint32_t)mark(i, 36);
+        r->device_slot = i;
+        r->kind = i == 0 ? HEDDLE_TRACE_LAUNCH : HEDDLE_TRACE_HOLD;
+        r->flags = i == 0 ? HEDDLE_TRACE_MEASURED | HEDDLE_TRACE_GRAPH : HEDDLE_TRACE_OVERRUN;
+        r->reason = i == 0 ? 0 : 5;
+        r->peer = i;
     }
     return save(folder, "client", &s, sizeof s);
 }
