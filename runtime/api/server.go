@@ -105,7 +105,7 @@ func (s *Server) Serve(listener net.Listener) error {
 }
 
 // Shutdown stops accepting and waits for requests under way, at most until ctx
-// is done.
+// is done: then it cuts them off and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(err, s.http.Close())

@@ -268,7 +268,13 @@ func (d *Daemon) stopAPI(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
-	return d.api.Shutdown(ctx)
+	err := d.api.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		// Anybody may have sent half a request: that is no failure of ours.
+		d.log.Warn("requests were cut off", "after", stopPatience)
+		return nil
+	}
+	return err
 }
 
 // closeSockets closes what never came to serve; serving closes its own.
@@ -285,7 +291,18 @@ func (d *Daemon) closeSockets(context.Context) error {
 	return nil
 }
 
-func (d *Daemon) wait(context.Context) error { return d.group.Wait() }
+// wait is bounded too: what the OS kernel holds up must not keep heddled from
+// saving what it knows.
+func (d *Daemon) wait(context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- d.group.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(stopPatience):
+		return errdefs.Errorf(errdefs.Busy, "not ended after %v", stopPatience)
+	}
+}
 
 func (d *Daemon) saveLibrary(context.Context) error {
 	if d.library == nil {
