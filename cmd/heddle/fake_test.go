@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/heddle-project/heddle/runtime/api"
@@ -171,6 +172,40 @@ func (d *fakeDaemon) SetPolicy(_ context.Context, req *heddlev1.SetPolicyRequest
 		}
 	}
 	return nil, nil
+}
+
+func (d *fakeDaemon) Reserve(_ context.Context, req *heddlev1.ReserveRequest) (*heddlev1.Reservation, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if req.GetBudget().AsDuration() > time.Second {
+		return nil, errdefs.Errorf(errdefs.Exhausted, "deadlines cannot be promised: too much")
+	}
+	d.calls = append(d.calls, fmt.Sprint("reserve ", req.GetPid(), " ", req.GetDevice(), " ", req.GetBudget().AsDuration(), " ", req.GetRelease()))
+	if req.GetRelease() {
+		return nil, nil
+	}
+	deadline := req.GetDeadline()
+	if deadline == nil {
+		deadline = req.GetPeriod()
+	}
+	return &heddlev1.Reservation{
+		Pid: req.GetPid(), Device: uuidA, Period: req.GetPeriod(), Budget: req.GetBudget(), Deadline: deadline,
+		MaxBlock: req.GetMaxBlock(), Response: durationpb.New(3 * time.Millisecond),
+	}, nil
+}
+
+func (d *fakeDaemon) Reservations(context.Context) ([]*heddlev1.Reservation, error) {
+	return []*heddlev1.Reservation{
+		{
+			Pid: 4242, Device: uuidA, Period: durationpb.New(20 * time.Millisecond), Budget: durationpb.New(2 * time.Millisecond),
+			Deadline: durationpb.New(10 * time.Millisecond), Response: durationpb.New(3 * time.Millisecond),
+		},
+		{
+			Pid: 4711, Device: uuidB, Period: durationpb.New(time.Second), Budget: durationpb.New(time.Millisecond),
+			Deadline: durationpb.New(time.Second), MaxBlock: durationpb.New(500 * time.Microsecond),
+			Response: durationpb.New(2 * time.Second), AtRisk: "client 3 is in class realtime without a reservation",
+		},
+	}, nil
 }
 
 func (d *fakeDaemon) Config(context.Context) (*heddlev1.GetConfigResponse, error) {

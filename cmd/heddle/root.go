@@ -51,6 +51,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newGPUsCmd(a),
 		newSetCmd(a),
 		newPolicyCmd(a),
+		newReserveCmd(a),
 		newStatusCmd(a),
 		newDoctorCmd(a),
 		newDemoCmd(a),

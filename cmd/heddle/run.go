@@ -24,12 +24,16 @@ runs unscheduled, with a warning, and attaches as soon as heddled comes; --requi
 Priority and weight are wishes inside what the administrator granted: a program can lower its own
 class, never raise it above its grant.
 
+With --period and --budget heddled promises the program device time, as "heddle reserve" does, or the
+program is not started.
+
 Exit codes: that of the program; 126 it could not be executed, 127 it was not found, 1 the
 interposer is missing, 2 wrong use, 3 heddled is not reachable and --require was given.`
 
 const runExample = `  heddle run -- python3 serve.py
   heddle run --priority high --name resnet -- ./serve --port 8000
-  heddle run --priority idle --device 1 -- ./train`
+  heddle run --priority idle --device 1 -- ./train
+  heddle run --period 20ms --budget 2ms --deadline 10ms -- ./control`
 
 type runOptions struct {
 	class   classFlag
@@ -37,6 +41,8 @@ type runOptions struct {
 	name    string
 	devices []string
 	require bool
+	task    taskFlags
+	timed   bool // the task was given
 }
 
 func newRunCmd(a *app) *cobra.Command {
@@ -53,6 +59,11 @@ func newRunCmd(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.timed = o.task.any(cmd.Flags().Changed); o.timed {
+				if err := o.task.check(cmd.Flags().Changed); err != nil {
+					return err
+				}
+			}
 			return a.run(cmd.Context(), &o, args)
 		},
 		// After "--" the shell's own completion of files and commands is the best there is.
@@ -66,7 +77,8 @@ func newRunCmd(a *app) *cobra.Command {
 	flags.StringVarP(&o.name, "name", "n", "", "`name` of the workload in heddle ps, at most 63 bytes")
 	flags.StringSliceVarP(&o.devices, "device", "d", nil, "`device` to use: index or UUID (sets CUDA_VISIBLE_DEVICES); may be repeated")
 	flags.BoolVar(&o.require, "require", false, "refuse to start when heddled is not reachable")
-	completeWithNothing(cmd, "name")
+	o.task.add(flags)
+	completeWithNothing(cmd, "name", "period", "budget", "deadline", "max-block")
 	mustComplete(cmd, "device", a.completeDevices)
 	return cmd
 }
@@ -96,6 +108,11 @@ func (a *app) run(ctx context.Context, o *runOptions, args []string) error {
 	env, err := o.environment(a.environ, interposer, node, a.socketSet)
 	if err != nil {
 		return err
+	}
+	if o.timed {
+		if err := a.reserveForRun(ctx, &o.task, o.devices); err != nil {
+			return err
+		}
 	}
 	return execProgram(program, args, env)
 }

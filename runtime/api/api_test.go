@@ -53,6 +53,14 @@ func (b *backend) SetPolicy(_ context.Context, req *heddlev1.SetPolicyRequest) (
 	return []*heddlev1.DevicePolicy{{Uuid: "u", Policy: req.GetPolicy()}}, b.err
 }
 
+func (b *backend) Reserve(_ context.Context, req *heddlev1.ReserveRequest) (*heddlev1.Reservation, error) {
+	return &heddlev1.Reservation{Pid: req.GetPid()}, b.err
+}
+
+func (b *backend) Reservations(context.Context) ([]*heddlev1.Reservation, error) {
+	return []*heddlev1.Reservation{{Pid: 1}}, b.err
+}
+
 func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 	return &heddlev1.GetConfigResponse{Toml: "version = 1\n"}, b.err
 }

@@ -171,6 +171,18 @@ func (c *Conn) SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest) ([
 	return res.GetDevices(), c.fromConnect(err)
 }
 
+// Reserve promises device time to a process, or takes that back: then there is no reservation.
+func (c *Conn) Reserve(ctx context.Context, req *heddlev1.ReserveRequest) (*heddlev1.Reservation, error) {
+	res, err := c.service.Reserve(ctx, req)
+	return res.GetReservation(), c.fromConnect(err)
+}
+
+// Reservations lists the device time that is promised.
+func (c *Conn) Reservations(ctx context.Context) ([]*heddlev1.Reservation, error) {
+	res, err := c.service.ListReservations(ctx, &heddlev1.ListReservationsRequest{})
+	return res.GetReservations(), c.fromConnect(err)
+}
+
 // Config asks for the configuration in force.
 func (c *Conn) Config(ctx context.Context) (*heddlev1.GetConfigResponse, error) {
 	res, err := c.service.GetConfig(ctx, &heddlev1.GetConfigRequest{})

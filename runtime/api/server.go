@@ -32,6 +32,8 @@ type Backend interface {
 	SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (uint32, error)
 	Config(ctx context.Context) (*heddlev1.GetConfigResponse, error)
 	SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest) ([]*heddlev1.DevicePolicy, error)
+	Reserve(ctx context.Context, req *heddlev1.ReserveRequest) (*heddlev1.Reservation, error)
+	Reservations(ctx context.Context) ([]*heddlev1.Reservation, error)
 }
 
 // Options are what a Server needs beside its Backend.
@@ -204,6 +206,19 @@ func (h *handler) SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest)
 	}
 	devices, err := h.backend.SetPolicy(ctx, req)
 	return &heddlev1.SetPolicyResponse{Devices: devices}, toConnect(err)
+}
+
+func (h *handler) Reserve(ctx context.Context, req *heddlev1.ReserveRequest) (*heddlev1.ReserveResponse, error) {
+	if err := h.mayChange(ctx); err != nil {
+		return nil, err
+	}
+	made, err := h.backend.Reserve(ctx, req)
+	return &heddlev1.ReserveResponse{Reservation: made}, toConnect(err)
+}
+
+func (h *handler) ListReservations(ctx context.Context, _ *heddlev1.ListReservationsRequest) (*heddlev1.ListReservationsResponse, error) {
+	list, err := h.backend.Reservations(ctx)
+	return &heddlev1.ListReservationsResponse{Reservations: list}, toConnect(err)
 }
 
 func (h *handler) GetConfig(ctx context.Context, _ *heddlev1.GetConfigRequest) (*heddlev1.GetConfigResponse, error) {

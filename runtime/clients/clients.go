@@ -71,6 +71,7 @@ type Admission interface {
 // Member is one client of a device, as the Planner sees it.
 type Member struct {
 	Client uint64
+	PID    int // 0 = not visible
 	Class  int
 	Weight int
 	Strict bool

@@ -143,7 +143,7 @@ func (m *Manager) plan(d *device) {
 		c := b.client
 		byID[c.id] = b
 		members = append(members, Member{
-			Client: c.id, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict,
+			Client: c.id, PID: c.identity.PID, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict,
 			Objective: c.grant.Objective, Observed: b.observed,
 		})
 	}

@@ -18,7 +18,9 @@ import (
 type admission struct {
 	matcher *config.Matcher
 	ownUID  int
-	names   names
+	// realtime says whether a process has a reservation; nil = none has.
+	realtime func(pid int) bool
+	names    names
 
 	mu      sync.Mutex
 	tenants map[string]store.Override
@@ -73,10 +75,14 @@ func (a *admission) Admit(_ context.Context, who *clients.Applicant) (clients.Gr
 		// They could change everything through the API anyway.
 		g.MaxPriority, g.MaxWeight = 0, config.WeightMax
 	}
+	realtime := a.realtime != nil && a.realtime(who.PID)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g.Apply(override(a.tenants[g.Tenant]))
 	g.Override = override(a.clients[who.ID])
+	if realtime {
+		g.Override.Priority = new(int) // the most urgent class
+	}
 	return g, nil
 }
 

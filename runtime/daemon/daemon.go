@@ -55,9 +55,11 @@ type Daemon struct {
 	library   *library.Library
 	policies  *policies
 	planner   *planner
-	clients   *clients.Manager
-	rater     *telemetry.Rater
-	api       *api.Server
+
+	reservations *reservations
+	clients      *clients.Manager
+	rater        *telemetry.Rater
+	api          *api.Server
 
 	inventory inventory
 	ids       idBlock

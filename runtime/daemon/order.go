@@ -162,6 +162,12 @@ func (d *Daemon) makeManager(context.Context) error {
 	}
 	d.policies = newPolicies(d.cfg, &d.inventory, set)
 	d.planner = newPlanner(d.cfg, &d.inventory, d.policies, d.library)
+	d.reservations, err = newReservations(d.store, d.log, d.planner.blockingOn)
+	if err != nil {
+		return err
+	}
+	d.planner.maxBlock = d.reservations.maxBlock
+	d.admission.realtime = d.reservations.of
 	var teacher clients.Learner
 	if d.cfg.Scheduling.Measure != 0 {
 		teacher = &learner{

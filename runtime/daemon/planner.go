@@ -23,9 +23,13 @@ type planner struct {
 	inventory *inventory
 	policies  *policies
 	library   *library.Library
+	// maxBlock bounds the launches of lower classes on a device, for the real-time clients there; 0 =
+	// they are not bounded.
+	maxBlock func(wire.UUID) time.Duration
 
 	mu       sync.Mutex
 	interval time.Duration
+	members  map[wire.UUID][]clients.Member // as last planned
 }
 
 var _ clients.Planner = (*planner)(nil)
@@ -33,6 +37,7 @@ var _ clients.Planner = (*planner)(nil)
 func newPlanner(cfg *config.Config, inv *inventory, pol *policies, lib *library.Library) *planner {
 	p := &planner{
 		settings: Settings(cfg), running: map[wire.UUID]sched.Policy{}, inventory: inv, policies: pol, library: lib,
+		maxBlock: func(wire.UUID) time.Duration { return 0 }, members: map[wire.UUID][]clients.Member{},
 	}
 	p.refresh()
 	return p
@@ -104,8 +109,21 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		aim(c, &members[i])
 	}
 	verdicts := p.policy(device).Plan(view)
+	p.mu.Lock()
+	p.members[device] = members
+	p.mu.Unlock()
 	if len(members) == 0 {
 		delete(p.running, device) // the next to come begin afresh
+		p.mu.Lock()
+		delete(p.members, device)
+		p.mu.Unlock()
+	}
+	if bound := p.maxBlock(device); bound != 0 {
+		for i := range verdicts {
+			if own := &verdicts[i].Parameters.MaxBlock; verdicts[i].Class > 0 && (*own == 0 || bound < *own) {
+				*own = bound
+			}
+		}
 	}
 	decisions := make([]clients.Decision, len(verdicts))
 	for i, share := range sched.Shares(verdicts) {

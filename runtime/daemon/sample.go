@@ -63,6 +63,7 @@ func (d *Daemon) sample(ctx context.Context) error {
 			}
 		case now := <-ticker.C:
 			s.round(ctx, now)
+			d.reservations.sweep()
 			if n := d.clients.Count(); n != count {
 				count = n
 				d.notify.status(fmt.Sprintf("%d clients on %d devices", n, d.inventory.count()))

@@ -169,7 +169,7 @@ func (s *Store) start(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{bucketTenants, bucketClients, bucketPolicies, bucketProfiles} {
+	for _, name := range []string{bucketTenants, bucketClients, bucketPolicies, bucketProfiles, bucketReservations} {
 		if _, err := tx.CreateBucketIfNotExists([]byte(name)); err != nil {
 			return err
 		}

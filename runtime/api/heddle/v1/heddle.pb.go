@@ -1611,6 +1611,330 @@ func (x *DevicePolicy) GetPolicyOrigin() string {
 	return ""
 }
 
+type ReserveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In heddled's PID namespace.
+	Pid uint32 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	// UUID; empty = the node's only one.
+	Device string               `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	Period *durationpb.Duration `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
+	Budget *durationpb.Duration `protobuf:"bytes,4,opt,name=budget,proto3" json:"budget,omitempty"`
+	// Absent = the period.
+	Deadline *durationpb.Duration `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Holds launches of lower classes that are predicted longer; absent = none.
+	MaxBlock *durationpb.Duration `protobuf:"bytes,6,opt,name=max_block,json=maxBlock,proto3" json:"max_block,omitempty"`
+	// Takes the promise back; only with pid.
+	Release       bool `protobuf:"varint,7,opt,name=release,proto3" json:"release,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveRequest) Reset() {
+	*x = ReserveRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveRequest) ProtoMessage() {}
+
+func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
+func (*ReserveRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReserveRequest) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *ReserveRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *ReserveRequest) GetPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.Period
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetBudget() *durationpb.Duration {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetMaxBlock() *durationpb.Duration {
+	if x != nil {
+		return x.MaxBlock
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
+}
+
+type ReserveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent after a release.
+	Reservation   *Reservation `protobuf:"bytes,1,opt,name=reservation,proto3" json:"reservation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveResponse) Reset() {
+	*x = ReserveResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveResponse) ProtoMessage() {}
+
+func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveResponse.ProtoReflect.Descriptor instead.
+func (*ReserveResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReserveResponse) GetReservation() *Reservation {
+	if x != nil {
+		return x.Reservation
+	}
+	return nil
+}
+
+type ListReservationsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReservationsRequest) Reset() {
+	*x = ListReservationsRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReservationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReservationsRequest) ProtoMessage() {}
+
+func (x *ListReservationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReservationsRequest.ProtoReflect.Descriptor instead.
+func (*ListReservationsRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{23}
+}
+
+type ListReservationsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reservations  []*Reservation         `protobuf:"bytes,1,rep,name=reservations,proto3" json:"reservations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReservationsResponse) Reset() {
+	*x = ListReservationsResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReservationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReservationsResponse) ProtoMessage() {}
+
+func (x *ListReservationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReservationsResponse.ProtoReflect.Descriptor instead.
+func (*ListReservationsResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListReservationsResponse) GetReservations() []*Reservation {
+	if x != nil {
+		return x.Reservations
+	}
+	return nil
+}
+
+type Reservation struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Pid      uint32                 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Device   string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	Period   *durationpb.Duration   `protobuf:"bytes,3,opt,name=period,proto3" json:"period,omitempty"`
+	Budget   *durationpb.Duration   `protobuf:"bytes,4,opt,name=budget,proto3" json:"budget,omitempty"`
+	Deadline *durationpb.Duration   `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	MaxBlock *durationpb.Duration   `protobuf:"bytes,6,opt,name=max_block,json=maxBlock,proto3" json:"max_block,omitempty"`
+	// Within which all promises of the device can be kept.
+	Response *durationpb.Duration `protobuf:"bytes,7,opt,name=response,proto3" json:"response,omitempty"`
+	// Why the promise cannot be kept at present; empty = it can.
+	AtRisk        string `protobuf:"bytes,8,opt,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reservation) Reset() {
+	*x = Reservation{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reservation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reservation) ProtoMessage() {}
+
+func (x *Reservation) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reservation.ProtoReflect.Descriptor instead.
+func (*Reservation) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Reservation) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Reservation) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *Reservation) GetPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.Period
+	}
+	return nil
+}
+
+func (x *Reservation) GetBudget() *durationpb.Duration {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+func (x *Reservation) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *Reservation) GetMaxBlock() *durationpb.Duration {
+	if x != nil {
+		return x.MaxBlock
+	}
+	return nil
+}
+
+func (x *Reservation) GetResponse() *durationpb.Duration {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *Reservation) GetAtRisk() string {
+	if x != nil {
+		return x.AtRisk
+	}
+	return ""
+}
+
 var File_heddle_v1_heddle_proto protoreflect.FileDescriptor
 
 const file_heddle_v1_heddle_proto_rawDesc = "" +
@@ -1742,12 +2066,34 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\fDevicePolicy\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12#\n" +
-	"\rpolicy_origin\x18\x03 \x01(\tR\fpolicyOrigin*z\n" +
+	"\rpolicy_origin\x18\x03 \x01(\tR\fpolicyOrigin\"\xa9\x02\n" +
+	"\x0eReserveRequest\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\rR\x03pid\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x121\n" +
+	"\x06period\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06period\x121\n" +
+	"\x06budget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06budget\x125\n" +
+	"\bdeadline\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x126\n" +
+	"\tmax_block\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bmaxBlock\x12\x18\n" +
+	"\arelease\x18\a \x01(\bR\arelease\"K\n" +
+	"\x0fReserveResponse\x128\n" +
+	"\vreservation\x18\x01 \x01(\v2\x16.heddle.v1.ReservationR\vreservation\"\x19\n" +
+	"\x17ListReservationsRequest\"V\n" +
+	"\x18ListReservationsResponse\x12:\n" +
+	"\freservations\x18\x01 \x03(\v2\x16.heddle.v1.ReservationR\freservations\"\xdc\x02\n" +
+	"\vReservation\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\rR\x03pid\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x121\n" +
+	"\x06period\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06period\x121\n" +
+	"\x06budget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06budget\x125\n" +
+	"\bdeadline\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x126\n" +
+	"\tmax_block\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bmaxBlock\x125\n" +
+	"\bresponse\x18\a \x01(\v2\x19.google.protobuf.DurationR\bresponse\x12\x17\n" +
+	"\aat_risk\x18\b \x01(\tR\x06atRisk*z\n" +
 	"\vClientState\x12\x1c\n" +
 	"\x18CLIENT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CLIENT_STATE_ATTACHED\x10\x01\x12\x18\n" +
 	"\x14CLIENT_STATE_WAITING\x10\x02\x12\x18\n" +
-	"\x14CLIENT_STATE_EVICTED\x10\x032\xdc\x04\n" +
+	"\x14CLIENT_STATE_EVICTED\x10\x032\xfb\x05\n" +
 	"\rHeddleService\x12=\n" +
 	"\x06Status\x12\x18.heddle.v1.StatusRequest\x1a\x19.heddle.v1.StatusResponse\x12L\n" +
 	"\vListDevices\x12\x1d.heddle.v1.ListDevicesRequest\x1a\x1e.heddle.v1.ListDevicesResponse\x12L\n" +
@@ -1756,7 +2102,9 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\tSetClient\x12\x1b.heddle.v1.SetClientRequest\x1a\x1c.heddle.v1.SetClientResponse\x12F\n" +
 	"\tSetTenant\x12\x1b.heddle.v1.SetTenantRequest\x1a\x1c.heddle.v1.SetTenantResponse\x12F\n" +
 	"\tGetConfig\x12\x1b.heddle.v1.GetConfigRequest\x1a\x1c.heddle.v1.GetConfigResponse\x12F\n" +
-	"\tSetPolicy\x12\x1b.heddle.v1.SetPolicyRequest\x1a\x1c.heddle.v1.SetPolicyResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
+	"\tSetPolicy\x12\x1b.heddle.v1.SetPolicyRequest\x1a\x1c.heddle.v1.SetPolicyResponse\x12@\n" +
+	"\aReserve\x12\x19.heddle.v1.ReserveRequest\x1a\x1a.heddle.v1.ReserveResponse\x12[\n" +
+	"\x10ListReservations\x12\".heddle.v1.ListReservationsRequest\x1a#.heddle.v1.ListReservationsResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
 
 var (
 	file_heddle_v1_heddle_proto_rawDescOnce sync.Once
@@ -1771,66 +2119,86 @@ func file_heddle_v1_heddle_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_heddle_v1_heddle_proto_goTypes = []any{
-	(ClientState)(0),              // 0: heddle.v1.ClientState
-	(*StatusRequest)(nil),         // 1: heddle.v1.StatusRequest
-	(*StatusResponse)(nil),        // 2: heddle.v1.StatusResponse
-	(*ListDevicesRequest)(nil),    // 3: heddle.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),   // 4: heddle.v1.ListDevicesResponse
-	(*Device)(nil),                // 5: heddle.v1.Device
-	(*MIGDevice)(nil),             // 6: heddle.v1.MIGDevice
-	(*ListClientsRequest)(nil),    // 7: heddle.v1.ListClientsRequest
-	(*ListClientsResponse)(nil),   // 8: heddle.v1.ListClientsResponse
-	(*WatchClientsRequest)(nil),   // 9: heddle.v1.WatchClientsRequest
-	(*Client)(nil),                // 10: heddle.v1.Client
-	(*ClientDevice)(nil),          // 11: heddle.v1.ClientDevice
-	(*SetClientRequest)(nil),      // 12: heddle.v1.SetClientRequest
-	(*SetClientResponse)(nil),     // 13: heddle.v1.SetClientResponse
-	(*SetTenantRequest)(nil),      // 14: heddle.v1.SetTenantRequest
-	(*SetTenantResponse)(nil),     // 15: heddle.v1.SetTenantResponse
-	(*GetConfigRequest)(nil),      // 16: heddle.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),     // 17: heddle.v1.GetConfigResponse
-	(*ConfigOrigin)(nil),          // 18: heddle.v1.ConfigOrigin
-	(*SetPolicyRequest)(nil),      // 19: heddle.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),     // 20: heddle.v1.SetPolicyResponse
-	(*DevicePolicy)(nil),          // 21: heddle.v1.DevicePolicy
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(ClientState)(0),                 // 0: heddle.v1.ClientState
+	(*StatusRequest)(nil),            // 1: heddle.v1.StatusRequest
+	(*StatusResponse)(nil),           // 2: heddle.v1.StatusResponse
+	(*ListDevicesRequest)(nil),       // 3: heddle.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),      // 4: heddle.v1.ListDevicesResponse
+	(*Device)(nil),                   // 5: heddle.v1.Device
+	(*MIGDevice)(nil),                // 6: heddle.v1.MIGDevice
+	(*ListClientsRequest)(nil),       // 7: heddle.v1.ListClientsRequest
+	(*ListClientsResponse)(nil),      // 8: heddle.v1.ListClientsResponse
+	(*WatchClientsRequest)(nil),      // 9: heddle.v1.WatchClientsRequest
+	(*Client)(nil),                   // 10: heddle.v1.Client
+	(*ClientDevice)(nil),             // 11: heddle.v1.ClientDevice
+	(*SetClientRequest)(nil),         // 12: heddle.v1.SetClientRequest
+	(*SetClientResponse)(nil),        // 13: heddle.v1.SetClientResponse
+	(*SetTenantRequest)(nil),         // 14: heddle.v1.SetTenantRequest
+	(*SetTenantResponse)(nil),        // 15: heddle.v1.SetTenantResponse
+	(*GetConfigRequest)(nil),         // 16: heddle.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),        // 17: heddle.v1.GetConfigResponse
+	(*ConfigOrigin)(nil),             // 18: heddle.v1.ConfigOrigin
+	(*SetPolicyRequest)(nil),         // 19: heddle.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 20: heddle.v1.SetPolicyResponse
+	(*DevicePolicy)(nil),             // 21: heddle.v1.DevicePolicy
+	(*ReserveRequest)(nil),           // 22: heddle.v1.ReserveRequest
+	(*ReserveResponse)(nil),          // 23: heddle.v1.ReserveResponse
+	(*ListReservationsRequest)(nil),  // 24: heddle.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil), // 25: heddle.v1.ListReservationsResponse
+	(*Reservation)(nil),              // 26: heddle.v1.Reservation
+	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
 }
 var file_heddle_v1_heddle_proto_depIdxs = []int32{
-	22, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	27, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	5,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
 	6,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
 	10, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
-	23, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
+	28, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
 	0,  // 5: heddle.v1.Client.state:type_name -> heddle.v1.ClientState
-	22, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
+	27, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
 	11, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
 	10, // 8: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
 	18, // 9: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
 	21, // 10: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
-	1,  // 11: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
-	3,  // 12: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
-	7,  // 13: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
-	9,  // 14: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
-	12, // 15: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
-	14, // 16: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
-	16, // 17: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
-	19, // 18: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
-	2,  // 19: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
-	4,  // 20: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
-	8,  // 21: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
-	8,  // 22: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
-	13, // 23: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
-	15, // 24: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
-	17, // 25: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
-	20, // 26: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
-	19, // [19:27] is the sub-list for method output_type
-	11, // [11:19] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	28, // 11: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
+	28, // 12: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
+	28, // 13: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
+	28, // 14: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
+	26, // 15: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
+	26, // 16: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
+	28, // 17: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
+	28, // 18: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
+	28, // 19: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
+	28, // 20: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
+	28, // 21: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
+	1,  // 22: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
+	3,  // 23: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
+	7,  // 24: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
+	9,  // 25: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
+	12, // 26: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
+	14, // 27: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
+	16, // 28: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
+	19, // 29: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
+	22, // 30: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
+	24, // 31: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
+	2,  // 32: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
+	4,  // 33: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
+	8,  // 34: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
+	8,  // 35: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
+	13, // 36: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
+	15, // 37: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
+	17, // 38: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
+	20, // 39: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
+	23, // 40: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
+	25, // 41: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
+	32, // [32:42] is the sub-list for method output_type
+	22, // [22:32] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_heddle_v1_heddle_proto_init() }
@@ -1850,7 +2218,7 @@ func file_heddle_v1_heddle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_v1_heddle_proto_rawDesc), len(file_heddle_v1_heddle_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -56,6 +56,11 @@ const (
 	HeddleServiceGetConfigProcedure = "/heddle.v1.HeddleService/GetConfig"
 	// HeddleServiceSetPolicyProcedure is the fully-qualified name of the HeddleService's SetPolicy RPC.
 	HeddleServiceSetPolicyProcedure = "/heddle.v1.HeddleService/SetPolicy"
+	// HeddleServiceReserveProcedure is the fully-qualified name of the HeddleService's Reserve RPC.
+	HeddleServiceReserveProcedure = "/heddle.v1.HeddleService/Reserve"
+	// HeddleServiceListReservationsProcedure is the fully-qualified name of the HeddleService's
+	// ListReservations RPC.
+	HeddleServiceListReservationsProcedure = "/heddle.v1.HeddleService/ListReservations"
 )
 
 // HeddleServiceClient is a client for the heddle.v1.HeddleService service.
@@ -75,6 +80,10 @@ type HeddleServiceClient interface {
 	// SetPolicy changes how devices are shared, at once and for good, or undoes
 	// that.
 	SetPolicy(context.Context, *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error)
+	// Reserve promises device time to a real-time process, or refuses, or takes
+	// a promise back.
+	Reserve(context.Context, *v1.ReserveRequest) (*v1.ReserveResponse, error)
+	ListReservations(context.Context, *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error)
 }
 
 // NewHeddleServiceClient constructs a client for the heddle.v1.HeddleService service. By default,
@@ -136,19 +145,33 @@ func NewHeddleServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(heddleServiceMethods.ByName("SetPolicy")),
 			connect.WithClientOptions(opts...),
 		),
+		reserve: connect.NewClient[v1.ReserveRequest, v1.ReserveResponse](
+			httpClient,
+			baseURL+HeddleServiceReserveProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("Reserve")),
+			connect.WithClientOptions(opts...),
+		),
+		listReservations: connect.NewClient[v1.ListReservationsRequest, v1.ListReservationsResponse](
+			httpClient,
+			baseURL+HeddleServiceListReservationsProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("ListReservations")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // heddleServiceClient implements HeddleServiceClient.
 type heddleServiceClient struct {
-	status       *connect.Client[v1.StatusRequest, v1.StatusResponse]
-	listDevices  *connect.Client[v1.ListDevicesRequest, v1.ListDevicesResponse]
-	listClients  *connect.Client[v1.ListClientsRequest, v1.ListClientsResponse]
-	watchClients *connect.Client[v1.WatchClientsRequest, v1.ListClientsResponse]
-	setClient    *connect.Client[v1.SetClientRequest, v1.SetClientResponse]
-	setTenant    *connect.Client[v1.SetTenantRequest, v1.SetTenantResponse]
-	getConfig    *connect.Client[v1.GetConfigRequest, v1.GetConfigResponse]
-	setPolicy    *connect.Client[v1.SetPolicyRequest, v1.SetPolicyResponse]
+	status           *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	listDevices      *connect.Client[v1.ListDevicesRequest, v1.ListDevicesResponse]
+	listClients      *connect.Client[v1.ListClientsRequest, v1.ListClientsResponse]
+	watchClients     *connect.Client[v1.WatchClientsRequest, v1.ListClientsResponse]
+	setClient        *connect.Client[v1.SetClientRequest, v1.SetClientResponse]
+	setTenant        *connect.Client[v1.SetTenantRequest, v1.SetTenantResponse]
+	getConfig        *connect.Client[v1.GetConfigRequest, v1.GetConfigResponse]
+	setPolicy        *connect.Client[v1.SetPolicyRequest, v1.SetPolicyResponse]
+	reserve          *connect.Client[v1.ReserveRequest, v1.ReserveResponse]
+	listReservations *connect.Client[v1.ListReservationsRequest, v1.ListReservationsResponse]
 }
 
 // Status calls heddle.v1.HeddleService.Status.
@@ -219,6 +242,24 @@ func (c *heddleServiceClient) SetPolicy(ctx context.Context, req *v1.SetPolicyRe
 	return nil, err
 }
 
+// Reserve calls heddle.v1.HeddleService.Reserve.
+func (c *heddleServiceClient) Reserve(ctx context.Context, req *v1.ReserveRequest) (*v1.ReserveResponse, error) {
+	response, err := c.reserve.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListReservations calls heddle.v1.HeddleService.ListReservations.
+func (c *heddleServiceClient) ListReservations(ctx context.Context, req *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error) {
+	response, err := c.listReservations.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // HeddleServiceHandler is an implementation of the heddle.v1.HeddleService service.
 type HeddleServiceHandler interface {
 	// Status answers as soon as heddled serves; it needs no rights.
@@ -236,6 +277,10 @@ type HeddleServiceHandler interface {
 	// SetPolicy changes how devices are shared, at once and for good, or undoes
 	// that.
 	SetPolicy(context.Context, *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error)
+	// Reserve promises device time to a real-time process, or refuses, or takes
+	// a promise back.
+	Reserve(context.Context, *v1.ReserveRequest) (*v1.ReserveResponse, error)
+	ListReservations(context.Context, *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error)
 }
 
 // NewHeddleServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -293,6 +338,18 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(heddleServiceMethods.ByName("SetPolicy")),
 		connect.WithHandlerOptions(opts...),
 	)
+	heddleServiceReserveHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceReserveProcedure,
+		svc.Reserve,
+		connect.WithSchema(heddleServiceMethods.ByName("Reserve")),
+		connect.WithHandlerOptions(opts...),
+	)
+	heddleServiceListReservationsHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceListReservationsProcedure,
+		svc.ListReservations,
+		connect.WithSchema(heddleServiceMethods.ByName("ListReservations")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/heddle.v1.HeddleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case HeddleServiceStatusProcedure:
@@ -311,6 +368,10 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 			heddleServiceGetConfigHandler.ServeHTTP(w, r)
 		case HeddleServiceSetPolicyProcedure:
 			heddleServiceSetPolicyHandler.ServeHTTP(w, r)
+		case HeddleServiceReserveProcedure:
+			heddleServiceReserveHandler.ServeHTTP(w, r)
+		case HeddleServiceListReservationsProcedure:
+			heddleServiceListReservationsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -350,4 +411,12 @@ func (UnimplementedHeddleServiceHandler) GetConfig(context.Context, *v1.GetConfi
 
 func (UnimplementedHeddleServiceHandler) SetPolicy(context.Context, *v1.SetPolicyRequest) (*v1.SetPolicyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.SetPolicy is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) Reserve(context.Context, *v1.ReserveRequest) (*v1.ReserveResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.Reserve is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) ListReservations(context.Context, *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.ListReservations is not implemented"))
 }
