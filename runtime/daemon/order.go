@@ -129,10 +129,18 @@ func (d *Daemon) openStore(context.Context) (err error) {
 	if errors.Is(err, errdefs.ErrCorrupt) {
 		return fmt.Errorf("%w: move the file away to begin anew; what was set with heddle set is lost then", err)
 	}
-	return err
+	return d.wantsRoom(err)
 }
 
-func (d *Daemon) beginGeneration(context.Context) error { return d.store.Begin() }
+func (d *Daemon) beginGeneration(context.Context) error { return d.wantsRoom(d.store.Begin()) }
+
+// wantsRoom adds to the error of a full disk which one it is.
+func (d *Daemon) wantsRoom(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("%w: make room in %s (state_dir says where)", err, d.cfg.StateDir)
+	}
+	return err
+}
 
 func (d *Daemon) openDriver(ctx context.Context) (err error) {
 	driver, err := d.opt.OpenDriver(d.cfg.NVMLLibrary)
@@ -148,7 +156,7 @@ func (d *Daemon) openDriver(ctx context.Context) (err error) {
 
 func (d *Daemon) readGrants(context.Context) (err error) {
 	if err := d.ids.refill(d.store); err != nil {
-		return err
+		return d.wantsRoom(err)
 	}
 	d.admission, err = newAdmission(d.cfg, ownUID(), d.store)
 	return err

@@ -36,7 +36,7 @@ const (
 func activated() (map[string]*net.UnixListener, error) {
 	named, err := activation.ListenersWithNames()
 	if err != nil {
-		return nil, fmt.Errorf("take sockets from systemd: %w", err)
+		return nil, err
 	}
 	sockets := map[string]*net.UnixListener{}
 	for name, listeners := range named {

@@ -72,13 +72,16 @@ type Store struct {
 // content makes no sense.
 func Open(dir string) (*Store, error) {
 	path := filepath.Join(dir, FileName)
+	if err := create(path); err != nil {
+		return nil, fmt.Errorf("make %s: %w", path, err)
+	}
 	db, err := openFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("open state %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s := &Store{db: db}
 	if err := db.Update(s.start); err != nil {
-		return nil, errors.Join(fmt.Errorf("open state %s: %w", path, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
 	return s, nil
 }
@@ -206,7 +209,7 @@ func (s *Store) Begin() error {
 		return putNumber(tx.Bucket([]byte(bucketMeta)), keyGeneration, s.generation+1)
 	})
 	if err != nil {
-		return fmt.Errorf("begin generation %d: %w", s.generation+1, err)
+		return fmt.Errorf("keep generation %d: %w", s.generation+1, err)
 	}
 	s.generation++
 	return nil
