@@ -13,7 +13,8 @@ import (
 // work gains nothing.
 //
 // A client that had no work for a while does not come back with a credit: it starts at the virtual
-// time of those that worked.
+// time of those that worked. The same holds for one that says it has work and gets nothing done,
+// because it was stopped or its kernels are too long for what its peers leave: others do not wait.
 type FairQueue struct {
 	// Ahead is how much device time, at the reference weight, a client may be before the others.
 	Ahead time.Duration
@@ -35,8 +36,12 @@ type flow struct {
 	service    time.Duration
 	class      int
 	backlogged bool
+	moved      uint64 // plan in which it was seen to have consumed something
 	seen       uint64 // plan
 }
+
+// stalled is after how many plans without anything consumed others stop waiting for a client.
+const stalled = 50
 
 type group struct {
 	device DeviceID
@@ -67,7 +72,7 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 	for i := range clients {
 		c := &clients[i]
 		f := q.charge(c)
-		if !f.backlogged || !c.Observed.Backlogged {
+		if !f.backlogged || !q.working(c, f) {
 			continue
 		}
 		if v, ok := behind[of(c)]; !ok || f.virtual < v {
@@ -81,7 +86,7 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 		f := q.flows[key]
 		v, ok := behind[of(c)]
 		switch {
-		case !c.Observed.Backlogged:
+		case !q.working(c, f):
 			f.backlogged = false
 		case !ok:
 			f.backlogged = true
@@ -92,6 +97,7 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 			}
 			if f.virtual-v > float64(q.Ahead) {
 				throttled[key] = true
+				f.moved = q.plan // it would, if it might
 			}
 		}
 	}
@@ -101,6 +107,11 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 		}
 	}
 	return throttled
+}
+
+// working reports whether a client has work and gets on with it.
+func (q *FairQueue) working(c *Client, f *flow) bool {
+	return c.Observed.Backlogged && q.plan-f.moved <= stalled
 }
 
 // before orders clients by who should go first.
@@ -114,8 +125,11 @@ func (q *FairQueue) charge(c *Client) *flow {
 	f := q.flows[key]
 	if f == nil || f.class != c.Class || c.Observed.Service < f.service {
 		// New, in another group, or its counter began anew.
-		f = &flow{service: c.Observed.Service, class: c.Class}
+		f = &flow{service: c.Observed.Service, class: c.Class, moved: q.plan}
 		q.flows[key] = f
+	}
+	if c.Observed.Service != f.service || !c.Observed.Backlogged {
+		f.moved = q.plan
 	}
 	weight := max(1, c.Weight)
 	f.virtual += float64(c.Observed.Service-f.service) * referenceWeight / float64(weight)

@@ -42,6 +42,43 @@ func share(t *testing.T, policy sched.Policy, clients []sched.Client, speed func
 	return served
 }
 
+func TestOthersDoNotWaitForAClientThatGetsNothingDone(t *testing.T) {
+	q := sched.FairQueue{Ahead: 4 * ms}
+	clients := same(2, 100)
+	clients[0].Observed.Backlogged, clients[1].Observed.Backlogged = true, true
+	work := func(plans int) (waits int) {
+		for range plans {
+			if q.Throttled(clients, false).Has("gpu", 2) {
+				waits++
+			} else {
+				clients[1].Observed.Service += ms
+			}
+		}
+		return waits
+	}
+	if waits := work(2000); waits > 60 {
+		t.Errorf("beside a client that was stopped the other waited in %d of 2000 plans", waits)
+	}
+	clients[0].Observed.Service += ms
+	if waits := work(4); waits != 0 {
+		t.Errorf("the first comes back with a credit: the other waits for %d plans", waits)
+	}
+}
+
+func TestWhoIsFarAheadWaitsHoweverLongItTakes(t *testing.T) {
+	q := sched.FairQueue{Ahead: 4 * ms}
+	clients := same(2, 100)
+	clients[0].Observed.Backlogged, clients[1].Observed.Backlogged = true, true
+	q.Throttled(clients, false)
+	clients[0].Observed.Service += 600 * ms // one kernel
+	for plan := range 590 {
+		clients[1].Observed.Service += ms
+		if !q.Throttled(clients, false).Has("gpu", 1) {
+			t.Fatalf("it goes on after %d ms", plan)
+		}
+	}
+}
+
 func alike(int, time.Duration) float64 { return 1 }
 
 func same(n, weight int) []sched.Client {
