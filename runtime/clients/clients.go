@@ -87,6 +87,7 @@ type Observed struct {
 	Busy       time.Duration // time with work on the device, ended spans only
 	Spans      uint64        // such spans
 	Backlogged bool          // has work outstanding, or waits to launch
+	Waiting    time.Duration // how long its launch will take that waits for others, 0 = none does
 }
 
 // Beside says which kernels may run beside a peer: those that ask for no more.

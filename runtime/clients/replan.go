@@ -81,6 +81,7 @@ func (m *Manager) observe(d *device) bool {
 			// The doorbell changes when a span ends. That it wraps is no matter in this much time.
 			Spans:      b.observed.Spans + uint64(s.Doorbell-b.doorbell),
 			Backlogged: s.BusyStreams != 0 || s.Want != 0 || s.HeldSince != 0,
+			Waiting:    s.Want,
 		}
 		b.doorbell = s.Doorbell
 		working = working || b.observed.Backlogged

@@ -102,7 +102,7 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		*c = sched.Client{
 			ID: sched.ClientID(m.Client), Device: id, Class: m.Class, Weight: m.Weight, Strict: m.Strict, Demand: known.Demand,
 			Observed: sched.Observed{
-				Service: m.Observed.Service, Backlogged: m.Observed.Backlogged,
+				Service: m.Observed.Service, Backlogged: m.Observed.Backlogged, Waiting: m.Observed.Waiting,
 				Measured: known.Measured, Expected: known.Expected,
 			},
 		}

@@ -14,6 +14,7 @@ type Heddle struct {
 	fair     FairQueue
 	watched  map[flowKey]*watch
 	pairs    Pairs
+	grants   map[group]grant
 }
 
 var _ Policy = (*Heddle)(nil)
@@ -21,6 +22,8 @@ var _ Policy = (*Heddle)(nil)
 // watch is what is known of a client that others yield to.
 type watch struct {
 	controller Controller
+	account    account
+	lapsed     grant // that it did not use
 	service    time.Duration
 	lastNs     uint64 // when it was last seen at work
 	plan       uint64
@@ -43,6 +46,7 @@ func NewHeddle(s Settings) *Heddle {
 		fair:     FairQueue{Ahead: s.Ahead},
 		watched:  map[flowKey]*watch{},
 		pairs:    Pairs{Forgive: s.Forgive},
+		grants:   map[group]grant{},
 	}
 }
 
@@ -98,6 +102,7 @@ func (p *Heddle) Plan(view View) []Verdict {
 			n++
 		}
 		p.turns(view.NowNs, rest[:n], byKey)
+		p.allow(&view, rest[:n], byKey)
 		rest = rest[n:]
 	}
 	return verdicts
@@ -123,6 +128,7 @@ func (p *Heddle) observe(nowNs uint64, clients []Client) {
 			}
 			clear(w.beside)
 		}
+		w.account.earn(c.Observed.Service, max(0, objective-1)*w.controller.Permission())
 		if c.Observed.Backlogged || c.Observed.Service != w.service {
 			w.service, w.lastNs = c.Observed.Service, nowNs
 		}

@@ -58,6 +58,9 @@ type Demand struct {
 type Observed struct {
 	Service    time.Duration // device time consumed, corrected by what was measured
 	Backlogged bool          // has work outstanding, or waits to launch
+	// Waiting is how long its launch will take that waits for peers or the gap token, the longest of
+	// several; 0 = none waits for others.
+	Waiting time.Duration
 	// Measured is how long those of its kernels took that were measured, and Expected what their
 	// profiles say.
 	Measured, Expected time.Duration

@@ -30,7 +30,9 @@ type Without struct {
 	Margin bool // the margin on predictions is that of the class, however well they are known
 	Token  bool // clients take turns in predictable gaps as they do elsewhere
 	Turns  bool // all clients of a class go on at once
-	CoRun  bool // none runs beside a more urgent one
+	// Allowance: what fits no gap waits for as long as it may wait at most.
+	Allowance bool
+	CoRun     bool // none runs beside a more urgent one
 	// Control: what may run beside a client, and together, is not moved by how that client fares.
 	Control bool
 }

@@ -100,6 +100,7 @@ func (r *run) plan() {
 		c.Demand.Spread, c.Demand.Gap = p.spread.value(), p.gap()
 		c.Observed.Service = p.service
 		c.Observed.Backlogged = p.inFlight() > 0 || p.held
+		c.Observed.Waiting = time.Duration(p.wantNs)
 		c.Observed.Measured, c.Observed.Expected = time.Duration(p.taken), time.Duration(p.expected)
 		view.Clients[i] = c
 	}

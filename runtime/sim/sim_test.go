@@ -124,7 +124,11 @@ func TestPredictedGapsAreFilled(t *testing.T) {
 	client := service(request, sim.Closed(0))
 	alone := run(t, scenario("none", client)).Clients[0]
 	share := func(kernel time.Duration) float64 {
-		r := run(t, scenario("heddle", client, training(workload(100, kernel, 132, 0))))
+		s := scenario("heddle", client, training(workload(100, kernel, 132, 0)))
+		settings := sched.DefaultSettings()
+		settings.SLO = 0
+		s.Policy = sched.NewHeddle(settings)
+		r := run(t, s)
 		near(t, "p99 beside fillers", r.Clients[0].P99.Seconds(), alone.P99.Seconds(), 0.02)
 		return r.Clients[1].Share
 	}
@@ -134,6 +138,32 @@ func TestPredictedGapsAreFilled(t *testing.T) {
 	// Longer than every gap: they must not run at all.
 	if got := share(400 * us); got > 0.01 {
 		t.Errorf("kernels longer than the gaps get %.2f", got)
+	}
+}
+
+func TestWhatFitsNoGapRunsWithinTheObjective(t *testing.T) {
+	// Pauses of 1 ms, and training of which each tenth kernel takes a quarter longer.
+	request := workload(150, 40*us, 132, 0)
+	request.SyncEvery, request.HostTime = 25, 1000*us
+	batch := workload(100, 60*us, 132, 0)
+	for i := 0; i < len(batch.Kernels); i += 10 {
+		batch.Kernels[i].Time = 1250 * us
+	}
+	client := service(request, sim.Closed(0))
+	alone := run(t, scenario("none", client)).Clients[0]
+	// One long kernel costs the service 0.3 ms of 6, and lets 1.8 ms of the training's work go in the
+	// time of two requests and a half, or one: 0.066, or 0.16 of the device, when all of the objective
+	// may be spent.
+	for _, tt := range []struct{ slo, least, most float64 }{{0, 0, 0.005}, {1.02, 0.016, 0.066}, {1.05, 0.045, 0.16}} {
+		settings := sched.DefaultSettings()
+		settings.SLO = tt.slo
+		s := scenario("heddle", client, training(batch))
+		s.Policy, s.Noise = sched.NewHeddle(settings), 0.02
+		r := run(t, s)
+		slower := alone.RoundsPerSecond / r.Clients[0].RoundsPerSecond
+		if share := r.Clients[1].Share; share < tt.least || share > tt.most || slower > max(1, tt.slo)+0.001 {
+			t.Errorf("with an objective of %g the training gets %.3f, the service is %.4f times as slow", tt.slo, share, slower)
+		}
 	}
 }
 
@@ -163,7 +193,8 @@ func TestGapsHardlyLongerThanAKernelAreFilled(t *testing.T) {
 		if r := report.Rows[0]; r.OfOracle < 0.9 || r.P99.OfAlone > 1.02 || r.P50.OfAlone > 1.005 {
 			t.Errorf("%d x training gets %.3f of the oracle, for p50 %.3f and p99 %.3f x alone", trainers, r.OfOracle, r.P50.OfAlone, r.P99.OfAlone)
 		}
-		e.Settings.Without.Margin, e.Scenario.Duration = true, time.Second
+		e.Settings.Without = sched.Without{Margin: true, Allowance: true}
+		e.Scenario.Duration = time.Second
 		if report, err = e.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
