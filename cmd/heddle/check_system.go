@@ -16,12 +16,17 @@ func checkKernel(context.Context, *examination) finding {
 	if err := unix.Uname(&uts); err == nil {
 		release = unix.ByteSliceToString(uts.Release[:])
 	}
+	return kernelFinding(release, trySeals(), tryPidfd())
+}
+
+// kernelFinding is what two attempts say of a kernel.
+func kernelFinding(release string, seals, pidfd error) finding {
 	var missing []string
-	if err := trySeals(); err != nil {
-		missing = append(missing, "sealed memory files ("+plainErrno(err)+")")
+	if seals != nil {
+		missing = append(missing, "sealed memory files ("+plainErrno(seals)+")")
 	}
-	if err := tryPidfd(); err != nil {
-		missing = append(missing, "pidfd ("+plainErrno(err)+")")
+	if pidfd != nil {
+		missing = append(missing, "pidfd ("+plainErrno(pidfd)+")")
 	}
 	if len(missing) > 0 {
 		return fail("use Linux 5.4 or newer, and allow memfd_create and pidfd_open where a seccomp profile forbids them",

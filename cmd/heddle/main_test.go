@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/heddle-project/heddle/tests/oldkernel"
 )
 
 var update = flag.Bool("update", false, "write what the commands print to the golden files")
@@ -15,10 +18,23 @@ var update = flag.Bool("update", false, "write what the commands print to the go
 // asHeddle makes the test binary be heddle, for tests that need a process of it.
 const asHeddle = "HEDDLE_TEST_AS_HEDDLE"
 
+// lackVariable names what such a process shall do without; lackFailed says that this cannot be
+// arranged here.
+const (
+	lackVariable = "HEDDLE_TEST_LACK"
+	lackFailed   = 77
+)
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asHeddle) == "1" {
 		if err := os.Unsetenv(asHeddle); err != nil {
 			panic(err)
+		}
+		if lack := os.Getenv(lackVariable); lack != "" {
+			if err := oldkernel.Enter(oldkernel.Lack(lack)); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(lackFailed)
+			}
 		}
 		main()
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/heddle-project/heddle/runtime/api"
+	"github.com/heddle-project/heddle/tests/oldkernel"
 )
 
 // mainVariable makes the test binary heddled itself.
@@ -25,6 +26,12 @@ func TestMain(m *testing.M) {
 			// systemd sets the pid of the program that it starts; a test can
 			// only know it afterwards.
 			_ = os.Setenv("LISTEN_PID", fmt.Sprint(os.Getpid()))
+		}
+		if lack := os.Getenv(lackVariable); lack != "" {
+			if err := oldkernel.Enter(oldkernel.Lack(lack)); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(lackFailed)
+			}
 		}
 		main()
 	}

@@ -92,23 +92,6 @@ func (d *Daemon) takeActivated(context.Context) (err error) {
 	return err
 }
 
-// checkKernel makes a segment as every client will need one.
-func (d *Daemon) checkKernel(context.Context) error {
-	v, err := shm.NewVerdict(0, shm.ClockParams{}, abi.FailOpen)
-	if err == nil {
-		return v.Close()
-	}
-	if !errors.Is(err, errdefs.ErrUnsupported) {
-		return err
-	}
-	var uts unix.Utsname
-	release := "unknown"
-	if unix.Uname(&uts) == nil {
-		release = unix.ByteSliceToString(uts.Release[:])
-	}
-	return fmt.Errorf("this machine runs Linux %s: %w", release, err)
-}
-
 // calibration is how long the counter is measured, where it must be: right to a
 // few parts per million, and too short for anybody to notice at a start.
 const calibration = 20 * time.Millisecond
