@@ -18,8 +18,10 @@ type Experiment struct {
 	Scenario Scenario // its policy and seed are set by the experiment
 	Policies []string
 	Settings sched.Settings
-	Seeds    []uint64
-	Oracle   bool // ask the all-knowing serial filler and the reactive yardstick, too
+	// New makes a policy of that name; nil = [sched.NewPolicy], with Settings.
+	New    func(name string) (sched.Policy, error)
+	Seeds  []uint64
+	Oracle bool // ask the all-knowing serial filler and the reactive yardstick, too
 	// Progress is told after every run, from one goroutine at a time; nil = nobody is.
 	Progress func(done, total int)
 }
@@ -68,8 +70,12 @@ func (e *Experiment) Run(ctx context.Context) (*Report, error) {
 	for i := range e.Scenario.Clients {
 		urgent = min(urgent, e.Scenario.Clients[i].Class)
 	}
+	newPolicy := e.New
+	if newPolicy == nil {
+		newPolicy = func(name string) (sched.Policy, error) { return sched.NewPolicy(name, e.Settings) }
+	}
 	for _, name := range e.Policies {
-		if _, err := sched.NewPolicy(name, e.Settings); err != nil {
+		if _, err := newPolicy(name); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +138,7 @@ func (e *Experiment) Run(ctx context.Context) (*Report, error) {
 				runs[j] = make([]sample, len(e.Seeds))
 			}
 			job(func() error {
-				policy, err := sched.NewPolicy(name, e.Settings)
+				policy, err := newPolicy(name)
 				if err == nil {
 					runs[j][i], err = measure(s, policy, urgent)
 				}
