@@ -16,12 +16,19 @@ type load struct {
 	hostTime  time.Duration // ... and works for so long
 }
 
+// pausing is a service that is bound by its host: it pauses inside a request.
+func pausing(pause time.Duration) load {
+	return load{name: fmt.Sprintf("pauses of %v", pause), syncEvery: 25, hostTime: pause}
+}
+
 func loads() []load {
 	return []load{
 		{name: "poisson 0.3", part: 0.3},
 		{name: "poisson 0.7", part: 0.7},
 		{name: "closed loop"},
-		{name: "host-bound", syncEvery: 25, hostTime: time.Millisecond},
+		// The first is shorter than the longest kernel of a training of ResNet-50, the second is not.
+		pausing(time.Millisecond),
+		pausing(1500 * time.Microsecond),
 	}
 }
 

@@ -17,7 +17,7 @@ type cell struct {
 	Shared   bool        `json:"shared"`
 	Limit    float64     `json:"limit"` // on the service's latency, times alone
 	Report   *sim.Report `json:"report"`
-	Bars     []bar       `json:"bars"`
+	Bars     []bar       `json:"bars,omitempty"`
 
 	clients []sim.Client
 }
@@ -86,11 +86,14 @@ func (c *cell) print(w io.Writer) {
 			verdict += fmt.Sprintf(" %s (yardstick %.3f)", b.What, b.Yardstick)
 		}
 	}
-	share := "-"
-	if h.OfOracle > 0 {
-		share = fmt.Sprintf("%.3f", h.OfOracle)
+	fmt.Fprintf(w, "%-78s p50 %.3f p99 %.3f share %.3f of oracle %s  %s\n", c.Name, h.P50.OfAlone, h.P99.OfAlone, h.Share, ofOracle(h), verdict)
+}
+
+func ofOracle(r *sim.Row) string {
+	if r.OfOracle == 0 {
+		return "-"
 	}
-	fmt.Fprintf(w, "%-78s p50 %.3f p99 %.3f share %.3f of oracle %s  %s\n", c.Name, h.P50.OfAlone, h.P99.OfAlone, h.Share, share, verdict)
+	return fmt.Sprintf("%.3f", r.OfOracle)
 }
 
 // result is the file.
@@ -103,6 +106,8 @@ type result struct {
 	Missed  int               `json:"missed"`
 	Held    map[string][2]int `json:"held"` // by sharing and bar: held, of
 	Cells   []*cell           `json:"cells"`
+	// Ablation has the policy without one of its mechanisms after the other, on some of the cells.
+	Ablation []*cell `json:"ablation"`
 }
 
 func (r *result) sum() {

@@ -1,10 +1,11 @@
 // Command sched measures the scheduling policies against each other in the simulator: services of
-// two models under three kinds of load, beside one or four training jobs of three models, on a
+// two models under five kinds of load, beside one or four training jobs of three models, on a
 // device that is shared side by side and one that takes turns. The kernels are those of
 // ../shared/data/kernels (or of $HEDDLE_SHARED/data/kernels) where they are, else the workloads
 // that come with the player.
 //
-// It prints a line for each cell of the grid and goes to BUILD/bench/sched.json. A bar that does not
+// On a few cells it takes the mechanisms of the policy heddle away one after the other. It prints a line
+// for each cell of the grid and goes to BUILD/bench/sched.json. A bar that does not
 // hold is exit code 1; beside it stands what the yardstick "reactive" reaches.
 package main
 
@@ -59,12 +60,24 @@ func run(ctx context.Context, o *options) error {
 	fmt.Printf("kernels of %s, on %s\n", set.Source, o.gpu)
 	result := result{Source: set.Source, GPU: o.gpu, Seconds: o.duration.Seconds(), Seeds: o.seeds}
 	for _, c := range cells(set) {
-		if err := c.play(ctx, o); err != nil {
+		if err := c.play(ctx, o, sched.PolicyNames(), sched.NewPolicy); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		c.judge()
 		c.print(os.Stdout)
 		result.Cells = append(result.Cells, c)
+	}
+	var names []string
+	for _, v := range variants() {
+		names = append(names, v.name)
+	}
+	fmt.Println("\nWhat each mechanism adds:")
+	for _, c := range ablation(set) {
+		if err := c.play(ctx, o, names, newVariant); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		c.printVariants(os.Stdout)
+		result.Ablation = append(result.Ablation, c)
 	}
 	result.sum()
 	result.print(os.Stdout)
@@ -77,8 +90,8 @@ func run(ctx context.Context, o *options) error {
 	return nil
 }
 
-// play runs all policies on one cell.
-func (c *cell) play(ctx context.Context, o *options) error {
+// play runs policies on one cell.
+func (c *cell) play(ctx context.Context, o *options, names []string, newPolicy func(string, sched.Settings) (sched.Policy, error)) error {
 	settings := sched.DefaultSettings()
 	settings.SLO = c.Limit
 	e := sim.Experiment{
@@ -86,7 +99,8 @@ func (c *cell) play(ctx context.Context, o *options) error {
 			GPU: o.gpu, Shared: c.Shared, Clients: c.clients, Costs: sim.RealLike,
 			Duration: o.duration, WarmUp: time.Second, Noise: 0.02,
 		},
-		Policies: sched.PolicyNames(), Settings: settings, Oracle: true,
+		Policies: names, Oracle: true,
+		New: func(name string) (sched.Policy, error) { return newPolicy(name, settings) },
 	}
 	for seed := range o.seeds {
 		e.Seeds = append(e.Seeds, uint64(seed)+1)
