@@ -259,7 +259,7 @@ struct sg_driver {
     uint32_t prompt; /* pending works that somebody outside may be looking at */
     bool progress_started;
     bool progress_asleep;
-    bool stopping;
+    uint32_t stopping; /* atomic: the process is ending */
 };
 
 /* Hidden: reached without a table, also from other files. */
@@ -271,6 +271,7 @@ extern __thread struct sg_thread sg_self
 CUresult sg_enter(const char *entry);
 CUresult sg_enter_ctx(const char *entry, struct sg_ctx **ctx);
 CUresult sg_fault(const char *entry);
+bool sg_leaving(void); /* leave.c */
 void sg_count(enum softgpu_counter c, uint64_t n);
 struct sg_ctx *sg_current(void);
 CUresult sg_ctx_error(const struct sg_ctx *ctx);

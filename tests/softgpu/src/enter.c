@@ -82,7 +82,7 @@ CUresult sg_fault(const char *entry) {
 
 CUresult sg_enter(const char *entry) {
     if (__builtin_expect(!__atomic_load_n(&sg.initialised, __ATOMIC_ACQUIRE), 0)) {
-        return CUDA_ERROR_NOT_INITIALIZED;
+        return sg_leaving() ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_NOT_INITIALIZED;
     }
     if (__builtin_expect(sg_self.in_callback, 0)) {
         return CUDA_ERROR_NOT_PERMITTED; /* host functions may not call the driver */

@@ -1,4 +1,4 @@
-/* cuInit, what a fork leaves behind, and the end of the process. */
+/* cuInit, and what a fork leaves behind. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -148,7 +148,10 @@ SG_API(cuInit, (unsigned flags)) {
     }
     pthread_once(&fork_once, watch_forks);
     pthread_mutex_lock(&init_mutex);
-    CUresult rc = sg.initialised ? CUDA_SUCCESS : start();
+    CUresult rc = sg_leaving() ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
+    if (rc == CUDA_SUCCESS && !sg.initialised) {
+        rc = start();
+    }
     pthread_mutex_unlock(&init_mutex);
     return rc == CUDA_SUCCESS ? sg_fault("cuInit") : rc;
 }
@@ -159,20 +162,4 @@ SG_API(cuDriverGetVersion, (int *version)) {
     }
     *version = SG_DRIVER_VERSION;
     return CUDA_SUCCESS;
-}
-
-/* An orderly exit gives the slot back at once; if a thread is inside a call just now, the slot is
- * found by its lock, as after a death. */
-__attribute__((destructor)) static void leave(void) {
-    if (!__atomic_load_n(&sg.initialised, __ATOMIC_ACQUIRE) ||
-        pthread_mutex_trylock(&sg.mutex) != 0) {
-        return;
-    }
-    sg.stopping = true;
-    __atomic_store_n(&sg.initialised, 0, __ATOMIC_RELEASE);
-    sg_state_lock(&sg.node);
-    sg_proc_release(&sg.node, sg.proc);
-    sg_state_unlock(&sg.node);
-    pthread_cond_broadcast(&sg.work);
-    pthread_mutex_unlock(&sg.mutex);
 }

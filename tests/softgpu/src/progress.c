@@ -64,7 +64,7 @@ static bool serve_one(bool *polling) {
                 return true;
             }
             run_host(s, w);
-            if (!sg.stopping && s->magic == SG_STREAM && s->first == w) {
+            if (!sg_leaving() && s->magic == SG_STREAM && s->first == w) {
                 answer(w);
             }
             return true;
@@ -107,7 +107,7 @@ static void *progress(void *unused) {
     prctl(PR_SET_TIMERSLACK, 1ul);
     int idle = 0;
     sg_lock();
-    while (!sg.stopping) {
+    while (!sg_leaving()) {
         bool polling;
         sg_settle();
         if (serve_one(&polling)) {
@@ -117,7 +117,7 @@ static void *progress(void *unused) {
             sleep_for(pause_ns(polling));
         } else {
             sg.progress_asleep = true;
-            while (sg.pending == 0 && !sg.stopping) {
+            while (sg.pending == 0 && !sg_leaving()) {
                 sleep_for(SG_IDLE_NS); /* a wake that is lost costs no more than this */
             }
             sg.progress_asleep = false;

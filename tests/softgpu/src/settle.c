@@ -117,8 +117,8 @@ void sg_settle(void) {
     struct softgpu_op done[BATCH];
     int n;
     bool any = false;
-    if (sg.stopping) {
-        return; /* the slot is somebody else's by now */
+    if (sg_leaving()) {
+        return; /* the slot is given back */
     }
     do {
         sg_state_lock(&sg.node);

@@ -8,6 +8,7 @@
 
 struct sg_node {
     struct softgpu_state *st;
+    struct softgpu_header *lock_page; /* the header again: the lock is used through this one */
     int fd;
 };
 
@@ -16,6 +17,10 @@ struct sg_node {
  * negative errno. */
 int sg_state_open(struct sg_node *node, const char *path, const char *gpus);
 void sg_state_close(struct sg_node *node);
+
+/* Under the lock: what is changed in `st` from now on is nobody else's. For a process that has given
+ * back what it had, and some of whose threads may not know yet. */
+void sg_state_part(const struct sg_node *node);
 
 /* The path that sg_state_open uses. Returns `path` or a pointer into `buf`. */
 const char *sg_state_path(const char *path, char *buf, size_t size);
@@ -26,6 +31,9 @@ int sg_state_fill(struct softgpu_state *st, const char *gpus, uint64_t epoch_ns,
 /* The lock of everything guarded. If its last holder died, the state is repaired first. */
 void sg_state_lock(const struct sg_node *node);
 void sg_state_unlock(const struct sg_node *node);
+
+/* The same, but gives up after that time; false: it is not taken. */
+bool sg_state_lock_within(const struct sg_node *node, uint64_t ns);
 
 /* Simulated time now. */
 int64_t sg_state_now(const struct softgpu_state *st);

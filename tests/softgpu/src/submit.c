@@ -115,7 +115,7 @@ CUresult sg_submit(struct sg_stream *s, struct sg_work *w) {
     if (s->capture != NULL) {
         return sg_capture_work(s, w);
     }
-    CUresult rc = sg.stopping ? CUDA_ERROR_DEINITIALIZED : sg_ctx_error(s->ctx);
+    CUresult rc = sg_leaving() ? CUDA_ERROR_DEINITIALIZED : sg_ctx_error(s->ctx);
     if (rc == CUDA_SUCCESS) {
         rc = sg_capture_implicit(s);
     }
@@ -130,7 +130,7 @@ CUresult sg_submit(struct sg_stream *s, struct sg_work *w) {
     }
     while (!try_submit(s, w)) {
         wait_for_room(s);
-        rc = sg.stopping ? CUDA_ERROR_DEINITIALIZED : sg_ctx_error(s->ctx);
+        rc = sg_leaving() ? CUDA_ERROR_DEINITIALIZED : sg_ctx_error(s->ctx);
         if (rc != CUDA_SUCCESS || s->magic != SG_STREAM) {
             sg_work_free(w);
             return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_HANDLE;

@@ -110,7 +110,7 @@ static CUresult wait_for(struct goal *g) {
         sg_lock();
         sg_settle();
         /* The process is ending: its slot is given back, nothing can be waited for any more. */
-        bool over = sg.stopping;
+        bool over = sg_leaving();
         bool there = !over && reached(g, &bound);
         sg_unlock();
         CUresult rc = over ? CUDA_ERROR_DEINITIALIZED : sg_ctx_error(g->ctx);
@@ -160,6 +160,7 @@ CUresult sg_wait_event(struct sg_event *ev) {
         sg_count(SOFTGPU_COUNT_SYNC, 1);
         return sg_ctx_error(ev->ctx);
     }
-    struct goal g = {.ctx = ev->ctx, .event = ev, .record = ev->record};
+    struct goal g = {
+        .ctx = ev->ctx, .event = ev, .record = __atomic_load_n(&ev->record, __ATOMIC_RELAXED)};
     return wait_for(&g);
 }
