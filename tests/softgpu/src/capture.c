@@ -47,7 +47,8 @@ CUresult sg_capture_refuse(struct sg_stream *s) {
 }
 
 CUresult sg_capture_implicit(const struct sg_stream *s) {
-    if (!(s->flags & SOFTGPU_STREAM_LEGACY) || sg.captures == 0) {
+    if (!(s->flags & SOFTGPU_STREAM_LEGACY) ||
+        __atomic_load_n(&sg.captures, __ATOMIC_RELAXED) == 0) {
         return CUDA_SUCCESS;
     }
     CUresult rc = CUDA_SUCCESS;
@@ -103,8 +104,8 @@ CUresult sg_capture_record(struct sg_stream *s, struct sg_event *ev) {
     if (s->capture->invalid) {
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    ev->capture = s->capture;
-    ev->record++;
+    __atomic_store_n(&ev->capture, s->capture, __ATOMIC_RELAXED);
+    __atomic_store_n(&ev->record, ev->record + 1, __ATOMIC_RELAXED);
     return sg_tips_copy(&ev->tips, &s->tips) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -30,7 +30,8 @@ static CUresult destroy(CUevent ev) {
     }
     sg_lock();
     ev->magic = SG_DEAD;
-    ev->record++; /* works that still name it find another record */
+    /* Works that still name it find another record. */
+    __atomic_store_n(&ev->record, ev->record + 1, __ATOMIC_RELAXED);
     sg_unlock();
     return CUDA_SUCCESS;
 }
@@ -45,25 +46,38 @@ SG_API(cuEventDestroy, (CUevent ev)) {
     return destroy(ev);
 }
 
+static void place(CUevent ev, struct sg_stream *s, uint64_t pos) {
+    ev->stream = s;
+    ev->stream_slot = s->slot;
+    ev->stream_generation = sg.node.st->streams[s->slot].generation;
+    ev->pos = pos;
+}
+
+/* While the stream is full, submitting lets others in: they find the event where it was before, so
+ * that nothing waits for the old position in the new stream. */
 static CUresult record_locked(CUevent ev, struct sg_stream *s) {
     if (s->capture != NULL) {
         return sg_capture_record(s, ev);
     }
-    ev->capture = NULL;
     struct sg_work *w = sg_work_new(SG_WORK_EVENT);
     if (w == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    ev->record++;
+    __atomic_store_n(&ev->capture, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&ev->record, ev->record + 1, __ATOMIC_RELAXED);
     ev->recorded = true;
-    ev->stream = s;
-    ev->stream_slot = s->slot;
-    ev->stream_generation = sg.node.st->streams[s->slot].generation;
+    if (ev->stream == NULL) {
+        place(ev, s, 0);
+    }
     __atomic_store_n(&ev->done, 0, __ATOMIC_RELEASE);
     w->event.event = ev;
     w->event.record = ev->record;
     CUresult rc = sg_submit(s, w);
-    ev->pos = s->submitted;
+    if (rc == CUDA_SUCCESS) {
+        place(ev, s, s->submitted);
+    } else {
+        __atomic_store_n(&ev->done, 1, __ATOMIC_RELEASE); /* nobody waits for what is not there */
+    }
     return rc;
 }
 
@@ -97,6 +111,10 @@ static bool over(const struct sg_event *ev) {
     return __atomic_load_n(&ev->done, __ATOMIC_ACQUIRE) != 0;
 }
 
+static bool is_captured(const struct sg_event *ev) {
+    return __atomic_load_n(&ev->capture, __ATOMIC_RELAXED) != NULL;
+}
+
 /* Nothing of this process has finished and nothing can have: no need to lock. */
 static bool nothing_new(const struct sg_event *ev) {
     struct softgpu_state *st = sg.node.st;
@@ -110,7 +128,7 @@ SG_API(cuEventQuery, (CUevent ev)) {
     if (!valid(ev)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (ev->capture != NULL) {
+    if (is_captured(ev)) {
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     CUresult rc = sg_capture_unsafe();
@@ -134,7 +152,7 @@ SG_API(cuEventSynchronize, (CUevent ev)) {
     if (!valid(ev)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (ev->capture != NULL) {
+    if (is_captured(ev)) {
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     CUresult rc = sg_capture_unsafe();

@@ -39,6 +39,12 @@ static struct softgpu_tally *take_tally(void) {
     return NULL;
 }
 
+/* Only this thread writes; others may read at any time. */
+static inline void add_launch(struct softgpu_tally *t, bool opaque) {
+    __atomic_store_n(&t->launches, t->launches + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->opaque, t->opaque + opaque, __ATOMIC_RELAXED);
+}
+
 static inline void count_launch(bool opaque) {
     struct softgpu_tally *t = sg_self.tally;
     if (__builtin_expect(t == NULL, 0)) {
@@ -49,8 +55,7 @@ static inline void count_launch(bool opaque) {
             return;
         }
     }
-    t->launches++;
-    t->opaque += opaque;
+    add_launch(t, opaque);
 }
 
 static CUresult check_shape(const struct sg_function *f, const struct sg_work *w, int device) {
@@ -140,8 +145,7 @@ static inline bool launched_free(const struct sg_function *f, unsigned gx, unsig
          __atomic_load_n(&st->contexts[ctx->slot].error, __ATOMIC_RELAXED)) != 0) {
         return false;
     }
-    self->tally->launches++;
-    self->tally->opaque += f->spec->kind == SG_KIND_OPAQUE;
+    add_launch(self->tally, f->spec->kind == SG_KIND_OPAQUE);
     return true;
 }
 

@@ -92,10 +92,10 @@ static void fold_tallies(struct softgpu_state *st, uint32_t proc) {
     for (uint32_t i = 0; i < SOFTGPU_MAX_TALLIES; i++) {
         struct softgpu_tally *t = &st->tallies[i];
         if (__atomic_load_n(&t->proc, __ATOMIC_ACQUIRE) == proc) {
-            st->procs[proc].calls[SOFTGPU_COUNT_LAUNCH] += t->launches;
-            st->procs[proc].calls[SOFTGPU_COUNT_OPAQUE] += t->opaque;
-            t->launches = 0;
-            t->opaque = 0;
+            /* Its thread may be at work to the end of its process. */
+            uint64_t *calls = st->procs[proc].calls;
+            calls[SOFTGPU_COUNT_LAUNCH] += __atomic_exchange_n(&t->launches, 0, __ATOMIC_RELAXED);
+            calls[SOFTGPU_COUNT_OPAQUE] += __atomic_exchange_n(&t->opaque, 0, __ATOMIC_RELAXED);
             __atomic_store_n(&t->proc, SOFTGPU_NONE, __ATOMIC_RELEASE);
         }
     }

@@ -19,21 +19,23 @@ static CUresult lookup(struct sg_ctx *ctx, CUstream h, struct sg_stream **s) {
         }                                                                                          \
     } while (0)
 
+/* May the stream be waited for or asked? A capture may begin or end meanwhile, in another thread. */
+static CUresult not_capturing(struct sg_stream *s) {
+    sg_lock();
+    CUresult rc = sg_capture_refuse(s);
+    sg_unlock();
+    return rc == CUDA_SUCCESS ? sg_capture_unsafe() : rc;
+}
+
 SG_TWO_FORMS(cuStreamSynchronize, _ptsz, (CUstream h), (h), (SG_PER_THREAD(h))) {
     SG_STREAM_OF(s, h);
-    CUresult rc = sg_capture_refuse(s);
-    if (rc == CUDA_SUCCESS) {
-        rc = sg_capture_unsafe();
-    }
+    CUresult rc = not_capturing(s);
     return rc != CUDA_SUCCESS ? rc : sg_wait_stream(s);
 }
 
 SG_TWO_FORMS(cuStreamQuery, _ptsz, (CUstream h), (h), (SG_PER_THREAD(h))) {
     SG_STREAM_OF(s, h);
-    CUresult rc = sg_capture_refuse(s);
-    if (rc == CUDA_SUCCESS) {
-        rc = sg_capture_unsafe();
-    }
+    CUresult rc = not_capturing(s);
     if (rc != CUDA_SUCCESS) {
         return rc;
     }
