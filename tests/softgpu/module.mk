@@ -99,6 +99,13 @@ test-softgpu: softgpu $(SOFTGPU_TESTS:%=$(BUILD)/test/softgpu/plain/%) \
 	@set -e; for t in $(SOFTGPU_THREADED); do $(BUILD)/test/softgpu/asan/$$t null; done
 	@BUILD=$(BUILD) $(SOFTGPU_DIR)/test/exports.sh
 
+# Everything at once, for STRESS seconds in each flavour. SEED=N repeats a run's decisions.
+STRESS ?= 20
+.PHONY: stress
+stress: $(BUILD)/test/softgpu/plain/test_stress $(BUILD)/test/softgpu/asan/test_stress \
+		$(BUILD)/test/softgpu/tsan/test_stress ## processes of the software GPU killed, stopped, leaving: nobody may hang
+	@set -e; for t in $^; do echo "$$t"; $$t $(STRESS) $(SEED); done
+
 $(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
 		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(BUILD)/softgpu/libcuda.so $(SOFTGPU_CORE)
 	@mkdir -p $(@D)
