@@ -98,6 +98,8 @@ static bool send_hello(int to) {
     memcpy(hello.token, token, sizeof(token));
     memcpy(hello.name, settings->name, sizeof(hello.name));
     memcpy(hello.build, HEDDLE_BUILD, sizeof(HEDDLE_BUILD));
+    hello.gang_size = settings->gang_size;
+    memcpy(hello.gang, settings->gang, sizeof(hello.gang));
     return heddle_channel_send(to, &hello, sizeof(hello), heddle_client_descriptor());
 }
 

@@ -15,9 +15,17 @@ struct heddle_settings {
     char real[PATH_MAX];          /* HEDDLE_REAL_LIBCUDA, empty = search */
     char socket[108];             /* HEDDLE_SOCKET */
     char name[HEDDLE_NAME_BYTES]; /* HEDDLE_NAME */
+    char gang[HEDDLE_NAME_BYTES]; /* HEDDLE_GANG, a name and a size; empty = none */
+    uint32_t gang_size;
 };
 
 const struct heddle_settings *heddle_settings(void);
+
+/*
+ * Reads NAME:N: whose rank the process is, and how many ranks there are. name has HEDDLE_NAME_BYTES
+ * bytes. False, with an empty name and no size, if it is neither.
+ */
+bool heddle_settings_gang(const char *text, char *name, uint32_t *size);
 
 /* Reads a class as people write it; HEDDLE_HINT_NONE if it is neither a name nor 0 to 9. */
 int32_t heddle_settings_class(const char *text);

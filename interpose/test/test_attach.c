@@ -135,12 +135,15 @@ static void attach(void) {
     setenv("HEDDLE_PRIORITY", "low", 1);
     setenv("HEDDLE_WEIGHT", "250", 1);
     setenv("HEDDLE_NAME", "trainer", 1);
+    setenv("HEDDLE_GANG", "job:2", 1);
     daemon = test_daemon_start(path, HEDDLE_STATUS_OK);
     open_device();
     CHECK(heddle_connect_alive());
     CHECK_EQUAL(test_daemon_hello(daemon).priority_hint, 7);
     CHECK_EQUAL(test_daemon_hello(daemon).weight_hint, 250);
     CHECK(strcmp(test_daemon_hello(daemon).name, "trainer") == 0);
+    CHECK(strcmp(test_daemon_hello(daemon).gang, "job") == 0);
+    CHECK_EQUAL(test_daemon_hello(daemon).gang_size, 2);
     CHECK_EQUAL(test_daemon_client(daemon)->header.magic, HEDDLE_MAGIC_CLIENT);
     CHECK_EQUAL(test_daemon_client(daemon)->process.pid, getpid());
     CHECK_EQUAL(test_daemon_device(daemon, 0).slot, 0);

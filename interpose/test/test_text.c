@@ -19,6 +19,47 @@ TEST("a class is a name or a digit") {
     CHECK(heddle_settings_class(NULL) == HEDDLE_HINT_NONE);
 }
 
+TEST("a gang is a name of plain characters and the number of its ranks") {
+    static const char longest[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:4";
+    static const struct {
+        const char *text;
+        const char *name;
+        uint32_t size;
+    } cases[] = {
+        {"job:4", "job", 4},
+        {"a.b_c-9:1", "a.b_c-9", 1},
+        {"job:1024", "job", 1024},
+        {"job:0", "", 0},
+        {"job:1025", "", 0},
+        {"job:-1", "", 0},
+        {"job:4x", "", 0},
+        {"job: 4", "", 0},
+        {"job:", "", 0},
+        {"job", "", 0},
+        {":4", "", 0},
+        {"", "", 0},
+        {"a b:4", "", 0},
+        {"a:b:4", "", 0},
+        {"j\303\266b:4", "", 0},
+        {"job:+4", "", 0},
+        {NULL, "", 0},
+        {"job:18446744073709551620", "", 0},
+    };
+    char name[HEDDLE_NAME_BYTES];
+    uint32_t size = 7;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK(heddle_settings_gang(cases[i].text, name, &size) == (cases[i].size != 0));
+        CHECK(strcmp(name, cases[i].name) == 0);
+        CHECK_EQUAL(size, cases[i].size);
+    }
+    CHECK(heddle_settings_gang(longest, name, &size)); /* 63 bytes of name */
+    CHECK_EQUAL(strlen(name), HEDDLE_NAME_BYTES - 1);
+    CHECK(!heddle_settings_gang(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789..:4", name, &size));
+}
+
 TEST("the driver's version is the first word of digits and dots") {
     static const struct {
         const char *text;

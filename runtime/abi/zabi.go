@@ -125,6 +125,7 @@ const (
 	NameBytes  = 64
 	TextBytes  = 160
 	TokenBytes = 16
+	GangMax    = 1024 // ranks of one gang
 )
 
 // Values of enum heddle_msg_type.
@@ -201,7 +202,7 @@ const (
 	SizeofVerdictSegment = 68736
 	SizeofArenaSegment   = 2240
 	SizeofMsgHeader      = 16
-	SizeofMsgHello       = 184
+	SizeofMsgHello       = 248
 	SizeofMsgWelcome     = 216
 	SizeofMsgDevice      = 40
 	SizeofMsgPeer        = 32
@@ -464,13 +465,14 @@ type MsgHello struct {
 	Header       MsgHeader
 	ABIVersion   uint32
 	ABIOldest    uint32
-	PID          uint32 // in the client's namespace, for people only
-	PriorityHint int32  // class asked for, HEDDLE_HINT_NONE = the grant's default
-	WeightHint   uint32 // 0 = the grant's default
-	Reserved     uint32
+	PID          uint32    // in the client's namespace, for people only
+	PriorityHint int32     // class asked for, HEDDLE_HINT_NONE = the grant's default
+	WeightHint   uint32    // 0 = the grant's default
+	GangSize     uint32    // ranks of the gang, 0 = the client is in none
 	Token        [16]uint8 // of an earlier WELCOME after a daemon restart, or zero
 	Name         [64]byte  // workload name, NUL-padded, may be empty
 	Build        [64]byte  // version of the interposer, NUL-padded
+	Gang         [64]byte  // its name, NUL-padded: letters, digits, '.', '_', '-', empty if gang_size is 0
 }
 
 // MsgWelcome mirrors struct heddle_msg_welcome.

@@ -87,7 +87,26 @@ func decodeHello(raw []byte) (Message, error) {
 	if m.Build, err = text(c.Build[:], "HELLO: build"); err != nil {
 		return nil, err
 	}
+	if m.Gang, err = text(c.Gang[:], "HELLO: gang"); err != nil {
+		return nil, err
+	}
+	if m.GangSize = c.GangSize; !goodGang(m.Gang, m.GangSize) {
+		return nil, errdefs.Errorf(errdefs.Corrupt, "HELLO: gang %q of %d ranks", m.Gang, m.GangSize)
+	}
 	return m, nil
+}
+
+// goodGang accepts no gang, or a name of plain characters and a number of ranks: unlike the name of a
+// workload, that of a gang decides who belongs together.
+func goodGang(name string, size uint32) bool {
+	return size <= abi.GangMax && (size == 0) == (name == "") && PlainName(name)
+}
+
+// PlainName reports whether a gang may have this name: letters and digits of ASCII, '.', '_' and '-'.
+func PlainName(name string) bool {
+	return len(name) < abi.NameBytes && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	})
 }
 
 func decodeWelcome(raw []byte) (Message, error) {

@@ -31,6 +31,8 @@ type Hello struct {
 	Token        Token
 	Name         string
 	Build        string
+	Gang         string // empty = it is in none
+	GangSize     uint32 // ranks; 0 without a gang
 }
 
 // Welcome answers Hello. It carries the verdict segment if Status is abi.StatusOK.
@@ -100,10 +102,11 @@ func (Bye) files() (least, most int)   { return 0, 0 }
 func (m Hello) encode() any {
 	c := abi.MsgHello{
 		ABIVersion: m.ABIVersion, ABIOldest: m.ABIOldest, PID: m.PID,
-		PriorityHint: m.PriorityHint, WeightHint: m.WeightHint, Token: m.Token,
+		PriorityHint: m.PriorityHint, WeightHint: m.WeightHint, GangSize: m.GangSize, Token: m.Token,
 	}
 	putText(c.Name[:], m.Name)
 	putText(c.Build[:], m.Build)
+	putText(c.Gang[:], m.Gang)
 	return &c
 }
 

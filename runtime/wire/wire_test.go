@@ -19,7 +19,7 @@ import (
 var saved = map[string]Message{
 	"hello": Hello{
 		ABIVersion: 1, ABIOldest: 1, PID: 4242, PriorityHint: abi.ClassLow, WeightHint: 300,
-		Token: filled[Token](0xa1), Name: "training", Build: "v1.0.0",
+		Token: filled[Token](0xa1), Name: "training", Build: "v1.0.0", Gang: "job-7", GangSize: 4,
 	},
 	"welcome": Welcome{
 		Status: abi.StatusFull, ABIVersion: 1, Generation: 7, ClientID: 99,
@@ -108,6 +108,14 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a class that is none", "hello", put32(28, 10)},
 		{"a class below none", "hello", put32(28, none-1)},
 		{"a name without an end", "hello", func(raw []byte) []byte { copy(raw[56:], strings.Repeat("x", 64)); return raw }},
+		{"a gang without a size", "hello", put32(36, 0)},
+		{"a gang of more ranks than there can be", "hello", put32(36, 1025)},
+		{"a size without a gang", "hello", func(raw []byte) []byte { clear(raw[184:]); return raw }},
+		{"a gang of another name than a plain one", "hello", func(raw []byte) []byte { raw[184] = '/'; return raw }},
+		{"a gang whose name is no text", "hello", func(raw []byte) []byte { raw[184] = 0xff; return raw }},
+		{"a gang whose name does not end", "hello", func(raw []byte) []byte { copy(raw[184:], strings.Repeat("x", 64)); return raw }},
+		{"bytes hidden behind the name of a gang", "hello", func(raw []byte) []byte { raw[184+40] = 'x'; return raw }},
+		{"a HELLO without its gang", "hello", func(raw []byte) []byte { return put32(8, 184)(raw[:184]) }},
 		{"bytes hidden behind a name", "hello", func(raw []byte) []byte { raw[56+40] = 'x'; return raw }},
 		{"a slot that is none", "device", put32(16, abi.DevicesMax)},
 		{"a device without a UUID", "device", func(raw []byte) []byte { clear(raw[24:]); return raw }},

@@ -29,6 +29,7 @@ enum heddle_msg_limits {
     HEDDLE_NAME_BYTES = 64,
     HEDDLE_TEXT_BYTES = 160,
     HEDDLE_TOKEN_BYTES = 16,
+    HEDDLE_GANG_MAX = 1024, /* ranks of one gang */
 };
 
 enum heddle_msg_type {
@@ -76,13 +77,15 @@ struct heddle_msg_hello {
     struct heddle_msg_header header;
     uint32_t abi_version;
     uint32_t abi_oldest;
-    uint32_t pid;          /* in the client's namespace, for people only */
-    int32_t priority_hint; /* class asked for, HEDDLE_HINT_NONE = the grant's default */
-    uint32_t weight_hint;  /* 0 = the grant's default */
-    uint32_t reserved;
+    uint32_t pid;                      /* in the client's namespace, for people only */
+    int32_t priority_hint;             /* class asked for, HEDDLE_HINT_NONE = the grant's default */
+    uint32_t weight_hint;              /* 0 = the grant's default */
+    uint32_t gang_size;                /* ranks of the gang, 0 = the client is in none */
     uint8_t token[HEDDLE_TOKEN_BYTES]; /* of an earlier WELCOME after a daemon restart, or zero */
     char name[HEDDLE_NAME_BYTES];      /* workload name, NUL-padded, may be empty */
     char build[HEDDLE_NAME_BYTES];     /* version of the interposer, NUL-padded */
+    char gang[HEDDLE_NAME_BYTES]; /* its name, NUL-padded: letters, digits, '.', '_', '-', empty
+                                     if gang_size is 0 */
 };
 
 /* One descriptor if status is OK: the verdict segment, sealed. */
@@ -128,7 +131,7 @@ struct heddle_msg_evict {
 };
 
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_msg_header) == 16);
-HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_msg_hello) == 184);
+HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_msg_hello) == 248);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_msg_welcome) == 216);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_msg_device) == 40);
 HEDDLE_ASSERT_LAYOUT(sizeof(struct heddle_msg_peer) == 32);

@@ -240,6 +240,8 @@ static int save_messages(const char *folder) {
     memset(hello.token, 0xa1, sizeof hello.token);
     strcpy(hello.name, "training");
     strcpy(hello.build, "v1.0.0");
+    hello.gang_size = 4;
+    strcpy(hello.gang, "job-7");
 
     welcome.header = message_header(HEDDLE_MSG_WELCOME, sizeof welcome);
     welcome.status = HEDDLE_STATUS_FULL;
