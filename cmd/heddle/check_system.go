@@ -72,7 +72,7 @@ func checkEnvironment(_ context.Context, x *examination) finding {
 		}
 	}
 	var set []string
-	for _, name := range []string{"HEDDLE_API", "HEDDLE_SOCKET", "HEDDLE_INTERPOSER", "HEDDLE_REAL_LIBCUDA", "HEDDLE_PRIORITY", "HEDDLE_WEIGHT", "HEDDLE_NAME", "SOFTGPU_STATE"} {
+	for _, name := range []string{"HEDDLE_API", "HEDDLE_SOCKET", "HEDDLE_INTERPOSER", "HEDDLE_REAL_LIBCUDA", "HEDDLE_PRIORITY", "HEDDLE_WEIGHT", "HEDDLE_NAME", "HEDDLE_GANG", "SOFTGPU_STATE"} {
 		if value := x.app.getenv(name); value != "" {
 			set = append(set, name+"="+value)
 		}

@@ -118,7 +118,7 @@ func measure(service, training playReport) demoMeasure {
 // bare is the environment of a client that has no Heddle in it.
 func (d *demoRun) bare(demoRole) []string {
 	env := d.app.environ
-	for _, name := range []string{"HEDDLE_SOCKET", "HEDDLE_API", "HEDDLE_PRIORITY", "HEDDLE_WEIGHT", "HEDDLE_NAME", "HEDDLE_DISABLE"} {
+	for _, name := range []string{"HEDDLE_SOCKET", "HEDDLE_API", "HEDDLE_PRIORITY", "HEDDLE_WEIGHT", "HEDDLE_NAME", "HEDDLE_GANG", "HEDDLE_DISABLE"} {
 		env = dropEnv(env, name)
 	}
 	if d.parts.softgpu == "" {
