@@ -20,26 +20,32 @@ type Seat struct {
 	Complete   bool // all ranks of its gang are there
 	Closed     bool // the policy has it wait
 	Backlogged bool
+	// Turn is how long a turn on the device lasts, see [Turn].
+	Turn time.Duration
+}
+
+// Turn is how long the turns last that the policy of that name gives, one client after the other; 0 =
+// it gives none. Where a policy goes by the device time that clients had, one that waits falls behind
+// and is let go on each of its devices sooner or later, and no turn has to be given to gangs.
+func Turn(policy string, s Settings) time.Duration {
+	if policy == "timeslice" {
+		return s.Quantum
+	}
+	return 0
 }
 
 // Gangs opens and closes the ranks of gangs together, whatever the policies of their devices decided
 // one by one. A gang with a rank that is missing is closed. One with a rank that has to wait is closed,
-// too; but where policies give turns, those of two devices need not coincide, and two gangs could each
-// hold one and wait for the other. So a gang that got a turn somewhere and could not use it becomes a
-// claimant. Claimants get turns of their own, on all their devices at once, in the order in which they
+// too; but where policies give turns ([Turn]), those of two devices need not coincide, and two gangs could
+// each hold one and wait for the other. So a gang that got a turn somewhere and could not use it becomes
+// a claimant. Claimants get turns of their own, on all their devices at once, in the order in which they
 // began to wait: those whose turn it was on these devices wait meanwhile. A gang that ran, in whatever
 // turn, owes the others on its devices as much time each before it may have another of its own. Who
 // cannot be served yet keeps its devices free of claimants that came later, so that a gang of many
 // ranks is not passed by for ever; and the turn of a device that it cannot use is lent to another.
 //
-// It learns from one plan to the next, from its arguments alone.
+// It learns from one plan to the next, from its arguments alone. The zero value is ready.
 type Gangs struct {
-	// Turn is how long a turn of a gang lasts.
-	Turn time.Duration
-	// Across says that turns are given whatever the classes; else only among clients of a class, and
-	// a gang takes no turn of a more urgent one.
-	Across bool
-
 	gangs map[GangID]*gangTurns
 	ran   map[flowKey]uint64 // the plan at which a client that is in no gang last ran
 	plan  uint64
@@ -56,28 +62,21 @@ type gangTurns struct {
 	plan        uint64
 }
 
-// NewGangs makes the rule that goes with the policy of that name.
-func NewGangs(policy string, s Settings) *Gangs {
-	g := &Gangs{Turn: 5 * s.Interval}
-	switch policy {
-	case "timeslice":
-		g.Turn, g.Across = s.Quantum, true
-	case "fair":
-		g.Across = true
-	}
-	return g
-}
-
 // gangPlan is a gang in one plan.
 type gangPlan struct {
 	id       GangID
 	turns    *gangTurns
-	seats    []int // of all
+	seats    []int  // of all
+	length   uint64 // of a turn, the longest of its devices
 	complete bool
 	work     bool
+	waits    bool // where no turns are given
 	turn     bool // has a turn of its own
 	closed   bool
 }
+
+// able reports whether a turn of its own would let a gang run.
+func (p *gangPlan) able() bool { return p.complete && p.work && !p.waits && p.length != 0 }
 
 // Plan says of each seat whether it is closed. All seats of a device come in one call if there is a
 // gang on it, each client and device once.
@@ -94,17 +93,17 @@ func (g *Gangs) Plan(nowNs uint64, seats []Seat) []bool {
 	for i := range seats {
 		byDevice[seats[i].Device] = append(byDevice[seats[i].Device], i)
 	}
-	passed := min(nowNs-min(g.nowNs, nowNs), uint64(g.Turn)) // a longer pause was one without work
+	passed := nowNs - min(g.nowNs, nowNs)
 	g.nowNs = nowNs
 	for _, gang := range gangs {
-		gang.turns.charge(passed, uint64(g.Turn))
+		gang.turns.charge(min(passed, gang.length), gang.length) // a longer pause was one without work
 		gang.turns.competitors = gang.competitors(seats, byDevice)
 	}
-	g.giveTurns(nowNs, gangs, seats)
+	giveTurns(nowNs, gangs, seats)
 	displaced := make([]bool, len(seats))
 	for _, gang := range gangs {
 		if gang.turn {
-			g.displace(gang, seats, byDevice, displaced)
+			gang.displace(seats, byDevice, displaced)
 		}
 	}
 	for i := range seats {
@@ -156,8 +155,10 @@ func (g *Gangs) gather(seats []Seat) []*gangPlan {
 			gangs = append(gangs, gang)
 		}
 		gang.seats = append(gang.seats, i)
+		gang.length = max(gang.length, uint64(s.Turn)) // never negative
 		gang.complete = gang.complete && s.Complete
 		gang.work = gang.work || s.Backlogged
+		gang.waits = gang.waits || s.Closed && s.Turn == 0
 	}
 	for id, turns := range g.gangs {
 		if turns.plan != g.plan {
@@ -169,19 +170,19 @@ func (g *Gangs) gather(seats []Seat) []*gangPlan {
 }
 
 // giveTurns ends turns that are over and gives those that can be given.
-func (g *Gangs) giveTurns(nowNs uint64, gangs []*gangPlan, seats []Seat) {
+func giveTurns(nowNs uint64, gangs []*gangPlan, seats []Seat) {
 	taken := map[DeviceID]bool{}
 	var claimants []*gangPlan
 	for _, gang := range gangs {
 		t := gang.turns
-		if t.untilNs != 0 && (nowNs >= t.untilNs || !gang.work || !gang.complete) {
+		if t.untilNs != 0 && (nowNs >= t.untilNs || !gang.able()) {
 			t.untilNs = 0
 		}
 		switch {
 		case t.untilNs != 0:
 			gang.turn = true
 			gang.take(seats, taken)
-		case gang.complete && gang.work && t.sinceNs != 0:
+		case gang.able() && t.sinceNs != 0:
 			claimants = append(claimants, gang)
 		}
 	}
@@ -191,12 +192,17 @@ func (g *Gangs) giveTurns(nowNs uint64, gangs []*gangPlan, seats []Seat) {
 		if t.debtNs != 0 {
 			continue
 		}
-		if !slices.ContainsFunc(gang.seats, func(i int) bool { return taken[seats[i].Device] }) {
+		if !gang.meets(seats, taken) {
 			gang.turn = true
-			t.untilNs, t.sinceNs = nowNs+uint64(g.Turn), 0
+			t.untilNs, t.sinceNs = nowNs+gang.length, 0
 		}
 		gang.take(seats, taken)
 	}
+}
+
+// meets reports whether one of a gang's devices is marked.
+func (p *gangPlan) meets(seats []Seat, taken map[DeviceID]bool) bool {
+	return slices.ContainsFunc(p.seats, func(i int) bool { return taken[seats[i].Device] })
 }
 
 // take marks the devices of a gang.
@@ -208,17 +214,14 @@ func (p *gangPlan) take(seats []Seat, taken map[DeviceID]bool) {
 
 // displace marks those that have to wait for a gang's turn: on each device where the gang would have to
 // wait, those that would not.
-func (g *Gangs) displace(gang *gangPlan, seats []Seat, byDevice map[DeviceID][]int, displaced []bool) {
-	for _, rank := range gang.seats {
+func (p *gangPlan) displace(seats []Seat, byDevice map[DeviceID][]int, displaced []bool) {
+	for _, rank := range p.seats {
 		r := &seats[rank]
 		if !r.Closed {
 			continue
 		}
 		for _, i := range byDevice[r.Device] {
-			other := &seats[i]
-			if other.Gang != gang.id && (g.Across || other.Class >= r.Class) {
-				displaced[i] = true
-			}
+			displaced[i] = displaced[i] || seats[i].Gang != p.id
 		}
 	}
 }

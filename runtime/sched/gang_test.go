@@ -50,7 +50,7 @@ func TestGangsWithoutTurns(t *testing.T) {
 		}, []bool{true, true, false}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := NewGangs("heddle", DefaultSettings())
+			g := &Gangs{}
 			if diff := cmp.Diff(test.want, g.Plan(1, test.seats)); diff != "" {
 				t.Error(diff)
 			}
@@ -61,13 +61,14 @@ func TestGangsWithoutTurns(t *testing.T) {
 // Each of two gangs has the turn on one of two devices: one after the other they run on both.
 func TestTwoGangsThatHoldATurnEach(t *testing.T) {
 	settings := DefaultSettings()
-	g := NewGangs("timeslice", settings)
+	g := &Gangs{}
 	seats := []Seat{
 		{Client: 1, Device: "a", Gang: 1}, {Client: 2, Device: "a", Gang: 2, Closed: true},
 		{Client: 3, Device: "b", Gang: 1, Closed: true}, {Client: 4, Device: "b", Gang: 2},
 	}
 	for i := range seats {
 		seats[i].Complete, seats[i].Backlogged = true, true
+		seats[i].Turn = Turn("timeslice", settings)
 	}
 	ran := map[GangID]int{}
 	const turns, step = 40, 10 * time.Millisecond
@@ -93,31 +94,32 @@ func TestTwoGangsThatHoldATurnEach(t *testing.T) {
 	}
 }
 
-// A more urgent client is not made to wait for the gang of a lower class.
-func TestGangTakesNoTurnOfAMoreUrgentClass(t *testing.T) {
-	g := NewGangs("heddle", DefaultSettings())
+// Where a policy weighs what clients had, a gang cannot help itself to more.
+func TestGangTakesNoTurnWhereNoneAreGiven(t *testing.T) {
+	g := &Gangs{}
 	seats := []Seat{
-		{Client: 1, Device: "a", Class: 2}, {Client: 2, Device: "a", Class: 7}, {Client: 3, Device: "a", Class: 9},
-		{Client: 4, Device: "a", Class: 7, Gang: 1, Complete: true, Closed: true},
-		{Client: 5, Device: "b", Class: 7, Gang: 1, Complete: true},
+		{Client: 1, Device: "a", Class: 7, Gang: 1, Complete: true, Closed: true, Backlogged: true},
+		{Client: 2, Device: "b", Class: 7, Gang: 1, Complete: true, Backlogged: true},
+		{Client: 3, Device: "a", Class: 7, Backlogged: true},
 	}
-	for i := range seats {
-		seats[i].Backlogged = true
-	}
-	g.Plan(1, seats) // the gang becomes a claimant
-	want := []bool{false, true, true, false, false}
-	if diff := cmp.Diff(want, g.Plan(2, seats)); diff != "" {
-		t.Error(diff)
+	for _, turn := range []string{"heddle", "timeslice"} {
+		seats[1].Turn = Turn(turn, DefaultSettings())
+		for now := range uint64(1000) {
+			if diff := cmp.Diff([]bool{true, true, false}, g.Plan(now*1e7+1, seats)); diff != "" {
+				t.Fatalf("with %s on the other device:\n%s", turn, diff)
+			}
+		}
 	}
 }
 
 // The rank that is missing may have died in the gang's own turn.
 func TestTurnEndsWithTheGang(t *testing.T) {
-	g := NewGangs("timeslice", DefaultSettings())
+	g := &Gangs{}
+	turn := Turn("timeslice", DefaultSettings())
 	seats := []Seat{
-		{Client: 1, Device: "a", Gang: 1, Complete: true, Backlogged: true, Closed: true},
-		{Client: 2, Device: "b", Gang: 1, Complete: true, Backlogged: true},
-		{Client: 3, Device: "a", Backlogged: true},
+		{Client: 1, Device: "a", Gang: 1, Complete: true, Backlogged: true, Closed: true, Turn: turn},
+		{Client: 2, Device: "b", Gang: 1, Complete: true, Backlogged: true, Turn: turn},
+		{Client: 3, Device: "a", Backlogged: true, Turn: turn},
 	}
 	g.Plan(1, seats)
 	if diff := cmp.Diff([]bool{false, false, true}, g.Plan(2, seats)); diff != "" {
@@ -143,21 +145,24 @@ type world struct {
 	policies map[DeviceID]Policy
 	offset   map[DeviceID]uint64
 	seats    []Seat
+	service  map[ClientID]time.Duration
 }
 
-func newWorld(r *rand.Rand) *world {
+func newWorld(r *rand.Rand, policy string) *world {
 	settings := DefaultSettings()
-	w := &world{policies: map[DeviceID]Policy{}, offset: map[DeviceID]uint64{}}
+	w := &world{policies: map[DeviceID]Policy{}, offset: map[DeviceID]uint64{}, service: map[ClientID]time.Duration{}}
 	for i := range 2 + r.IntN(4) {
 		d := DeviceID(rune('a' + i))
 		w.devices = append(w.devices, d)
-		w.policies[d] = NewTimeSlice(settings)
+		w.policies[d], _ = NewPolicy(policy, settings)
 		w.offset[d] = uint64(r.Int64N(int64(settings.Quantum)))
 	}
 	id := ClientID(0)
 	add := func(d DeviceID, gang GangID) {
 		id++
-		w.seats = append(w.seats, Seat{Client: id, Device: d, Gang: gang, Complete: gang != 0, Backlogged: true, Class: r.IntN(Classes)})
+		w.seats = append(w.seats, Seat{
+			Turn: Turn(policy, settings), Client: id, Device: d, Gang: gang, Complete: gang != 0, Backlogged: true, Class: r.IntN(Classes),
+		})
 	}
 	for gang := range 1 + r.IntN(4) {
 		first := r.IntN(len(w.devices))
@@ -179,7 +184,7 @@ func (w *world) turns(nowNs uint64) {
 		view := View{NowNs: nowNs + w.offset[d]}
 		for _, s := range w.seats {
 			if s.Device == d {
-				view.Clients = append(view.Clients, Client{ID: s.Client, Device: d, Class: s.Class, Observed: Observed{Backlogged: s.Backlogged}})
+				view.Clients = append(view.Clients, Client{ID: s.Client, Device: d, Class: s.Class, Weight: 100, Observed: Observed{Backlogged: s.Backlogged, Service: w.service[s.Client]}})
 			}
 		}
 		if len(view.Clients) == 0 {
@@ -210,8 +215,23 @@ func entity(s *Seat) string {
 	return fmt.Sprintf("client %d", s.Client)
 }
 
-// check holds what must hold of every plan, and returns who runs.
-func (w *world) check(t *testing.T, closed []bool) map[string]bool {
+// serve lets those that are open share their devices for a step.
+func (w *world) serve(step time.Duration, closed []bool) {
+	open := map[DeviceID]time.Duration{}
+	for i := range w.seats {
+		if !closed[i] {
+			open[w.seats[i].Device]++
+		}
+	}
+	for i := range w.seats {
+		if s := &w.seats[i]; !closed[i] {
+			w.service[s.Client] += step / open[s.Device]
+		}
+	}
+}
+
+// check holds what must hold of every plan, and returns who runs; alone says that turns are exclusive.
+func (w *world) check(t *testing.T, closed []bool, alone bool) map[string]bool {
 	t.Helper()
 	runs := map[string]bool{}
 	onDevice := map[DeviceID]string{}
@@ -225,7 +245,7 @@ func (w *world) check(t *testing.T, closed []bool) map[string]bool {
 		if closed[i] {
 			continue
 		}
-		if other := onDevice[s.Device]; other != "" && other != e {
+		if other := onDevice[s.Device]; alone && other != "" && other != e {
 			t.Fatalf("%s and %s run on %s at the same time: %+v, closed %v", e, other, s.Device, w.seats, closed)
 		}
 		onDevice[s.Device] = e
@@ -238,15 +258,15 @@ func TestGangsNeverRunByHalfAndNobodyStarves(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	settings := DefaultSettings()
-	for world := range 20 {
-		w := newWorld(r)
-		g := NewGangs("timeslice", settings)
+	for world := range 12 {
+		w := newWorld(r, "timeslice")
+		g := &Gangs{}
 		ran := map[string]int{}
-		const quanta = 200
+		const quanta = 120
 		step := uint64(settings.Quantum / 10)
 		for now := uint64(1); now < quanta*uint64(settings.Quantum); now += step {
 			w.turns(now)
-			for e, runs := range w.check(t, g.Plan(now, w.seats)) {
+			for e, runs := range w.check(t, g.Plan(now, w.seats), true) {
 				if runs {
 					ran[e]++
 				}
@@ -261,6 +281,42 @@ func TestGangsNeverRunByHalfAndNobodyStarves(t *testing.T) {
 	}
 }
 
+// Where policies go by device time, gangs and the others let each other go by that alone.
+func TestGangsGoOnWherePoliciesWeighDeviceTime(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	settings := DefaultSettings()
+	for _, policy := range []string{"heddle", "fair"} {
+		for world := range 8 {
+			w := newWorld(r, policy)
+			for i := range w.seats {
+				w.seats[i].Class = 7 // of several classes the most urgent would have it all
+			}
+			g := &Gangs{}
+			ran := map[string]int{}
+			const steps = 1000
+			for now := range uint64(steps) {
+				nowNs := 1 + now*uint64(settings.Interval)
+				w.turns(nowNs)
+				closed := g.Plan(nowNs, w.seats)
+				for e, runs := range w.check(t, closed, false) {
+					if runs {
+						ran[e]++
+					}
+				}
+				w.serve(settings.Interval, closed)
+			}
+			least := steps / len(w.seats) / 4
+			for e, n := range ran {
+				if n < least {
+					t.Errorf("%s, world %d: %s ran for %d steps of %d, want %d: %v of %s", policy, world, e, n, steps, least, ran, w)
+				}
+			}
+		}
+	}
+}
+
 // Whatever the policies say and whoever comes and goes, a gang never runs by half, one without all its
 // ranks not at all, and a policy that closes nobody is changed in nothing else.
 func TestGangsOnRandomPlans(t *testing.T) {
@@ -268,9 +324,9 @@ func TestGangsOnRandomPlans(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for _, policy := range PolicyNames() {
-		g, again := NewGangs(policy, DefaultSettings()), NewGangs(policy, DefaultSettings())
+		g, again := &Gangs{}, &Gangs{}
 		now := uint64(0)
-		for range 3000 {
+		for range 1500 {
 			now += uint64(r.Int64N(int64(10 * time.Millisecond)))
 			closing := r.IntN(3) // of ten
 			var seats []Seat
@@ -278,7 +334,7 @@ func TestGangsOnRandomPlans(t *testing.T) {
 			for id := range ClientID(1 + r.IntN(12)) {
 				s := Seat{
 					Client: id + 1, Device: DeviceID(rune('a' + r.IntN(4))), Class: r.IntN(Classes), Gang: GangID(r.IntN(4)),
-					Closed: r.IntN(10) < closing, Backlogged: r.IntN(2) == 0,
+					Closed: r.IntN(10) < closing, Backlogged: r.IntN(2) == 0, Turn: Turn(policy, DefaultSettings()),
 				}
 				s.Complete = complete>>s.Gang&1 != 0
 				seats = append(seats, s)
