@@ -36,6 +36,7 @@ type client struct {
 	weight   int
 	verdict  *shm.Verdict
 	bindings [abi.DevicesMax]*binding
+	gang     *gang  // nil = none
 	slots    slots  // peer slots in use, over all devices
 	measure  uint32 // what it was told last: one launch in so many
 	gone     bool
@@ -261,6 +262,7 @@ func (m *Manager) attach(c *client) error {
 		}
 	}
 	m.clients[c.id] = c
+	m.joinGang(c)
 	m.totals.attached.Add(1)
 	c.out.put(outgoing{
 		message: wire.Welcome{
@@ -273,7 +275,7 @@ func (m *Manager) attach(c *client) error {
 		file: c.verdict.File(),
 	})
 	m.opt.Log.Info("client attached", "client", c.id, "pid", c.identity.PID, "uid", c.identity.UID,
-		"container", c.identity.Container, "tenant", c.grant.Tenant, "name", c.hello.Name,
+		"container", c.identity.Container, "tenant", c.grant.Tenant, "name", c.hello.Name, "gang", c.hello.Gang,
 		"priority", c.priority, "executable", c.identity.Executable, "interposer", c.hello.Build)
 	return nil
 }
@@ -330,6 +332,7 @@ func (m *Manager) detachLocked(c *client, err error) {
 			m.unbind(b)
 		}
 	}
+	m.leaveGang(c)
 	if closeErr := c.verdict.Close(); closeErr != nil {
 		log.Debug("close verdict", "error", closeErr)
 	}

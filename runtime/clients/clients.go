@@ -128,6 +128,10 @@ type Planner interface {
 	// Open says whether a mediated member may launch now. heldSince is when
 	// its gate was closed, 0 = it is open.
 	Open(v *shm.DeviceVerdict, peers []GatePeer, now, heldSince uint64) bool
+	// Together says of each seat whether it is closed, so that the ranks of a
+	// gang run together or not at all. It is asked after every plan, about all
+	// devices with gangs.
+	Together(now uint64, seats []Seat) []bool
 }
 
 // Options are what a Manager is made of.
@@ -171,6 +175,8 @@ type Manager struct {
 	conns    map[*wire.Conn]struct{} // all, those in their handshake included
 	perUser  map[int]int
 	devices  map[wire.UUID]*device
+	gangs    map[gangKey]*gang
+	lastGang uint64
 	dirty    []*device
 	evicted  []Info // the latest, oldest first
 }
@@ -187,6 +193,7 @@ func New(opt Options) *Manager {
 		conns:     map[*wire.Conn]struct{}{},
 		perUser:   map[int]int{},
 		devices:   map[wire.UUID]*device{},
+		gangs:     map[gangKey]*gang{},
 	}
 }
 

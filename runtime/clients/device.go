@@ -46,6 +46,10 @@ type binding struct {
 	closed    bool
 	heldSince uint64
 	paused    bool // by the planner, whatever its peers do
+
+	// For gangs.
+	planned bool // a plan has been made for it
+	waits   bool // as the plan for its device has it, whatever its gang does
 }
 
 // arena is the segment of one class on one device, and which of its places are
@@ -148,6 +152,7 @@ func (m *Manager) plan(d *device) {
 		})
 	}
 	decisions := m.opt.Planner.Plan(d.uuid, m.opt.Now(), members)
+	m.together(d, decisions, byID)
 	for i := range decisions {
 		if b := byID[decisions[i].Client]; b != nil {
 			m.apply(b, &decisions[i], byID)

@@ -88,6 +88,20 @@ func (p *policy) Interval() time.Duration {
 	return p.interval
 }
 
+// Together closes a gang that is not complete, or has a rank that waits.
+func (p *policy) Together(_ uint64, seats []Seat) []bool {
+	open := map[uint64]bool{}
+	for _, s := range seats {
+		was, seen := open[s.Gang]
+		open[s.Gang] = (was || !seen) && s.Complete && !s.Closed
+	}
+	closed := make([]bool, len(seats))
+	for i, s := range seats {
+		closed[i] = s.Closed || s.Gang != 0 && !open[s.Gang]
+	}
+	return closed
+}
+
 func (p *policy) Open(_ *shm.DeviceVerdict, peers []GatePeer, _, _ uint64) bool {
 	for _, h := range peers {
 		if h.Busy != 0 {

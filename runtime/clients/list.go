@@ -17,6 +17,9 @@ type Info struct {
 	Tenant   string
 	Name     string
 	Build    string
+	Gang     string // whose rank it is, empty = none's
+	GangSize int
+	Ranks    int // of its gang that are there
 	Priority int
 	Asked    int // class that its hint asked for and its grant refused, else abi.HintNone
 	Weight   int
@@ -58,6 +61,9 @@ func (c *client) info() Info {
 		Asked:    abi.HintNone,
 		Weight:   c.weight,
 		Attached: c.attached,
+	}
+	if g := c.gang; g != nil {
+		info.Gang, info.GangSize, info.Ranks = g.key.name, g.key.size, g.ranks()
 	}
 	asked := int(c.hello.PriorityHint)
 	if asked != abi.HintNone && asked < c.priority && c.grant.Override.Priority == nil {

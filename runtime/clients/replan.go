@@ -46,14 +46,14 @@ func (m *Manager) Replan() {
 	}
 }
 
-// replan plans the devices on which at least two clients meet and one is at work, and reports
-// whether there are any.
+// replan plans the devices on which at least two clients meet, or a gang is, and one is at work, and
+// reports whether there are any.
 func (m *Manager) replan() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	any := false
 	for _, d := range m.devices {
-		if len(d.bindings) < 2 || !m.observe(d) {
+		if len(d.bindings) < 2 && !d.ganged() || !m.observe(d) {
 			continue
 		}
 		any = true

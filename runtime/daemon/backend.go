@@ -129,6 +129,9 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		InterposerVersion: c.Build,
 		Launches:          c.Launches,
 		UnnamedAddresses:  c.Unnamed,
+		Gang:              c.Gang,
+		GangSize:          uint32(c.GangSize), // at most abi.GangMax
+		GangRanks:         uint32(c.Ranks),    // bounded by configuration
 	}
 	switch {
 	case c.Evicted != "":

@@ -19,6 +19,7 @@ import (
 type planner struct {
 	settings sched.Settings
 	running  map[wire.UUID]sched.Policy
+	gangs    sched.Gangs
 
 	inventory *inventory
 	policies  *policies
@@ -131,6 +132,21 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		decisions[i].Verdict.TimeSharePPM = share
 	}
 	return decisions
+}
+
+// Together implements clients.Planner.
+func (p *planner) Together(now uint64, seats []clients.Seat) []bool {
+	list := make([]sched.Seat, len(seats))
+	for i, s := range seats {
+		list[i] = sched.Seat{
+			Client: sched.ClientID(s.Client), Device: sched.DeviceID(s.Device[:]), Class: s.Class,
+			Gang: sched.GangID(s.Gang), Complete: s.Complete, Closed: s.Closed, Backlogged: s.Backlogged,
+		}
+		if policy := p.running[s.Device]; policy != nil {
+			list[i].Turn = sched.Turn(policy.Name(), p.settings)
+		}
+	}
+	return p.gangs.Plan(now, list)
 }
 
 // latencyMargin is the slowdown by which a latency is told to a policy: within it the policy decides,

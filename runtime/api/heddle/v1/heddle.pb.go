@@ -727,7 +727,12 @@ type Client struct {
 	UnnamedAddresses  uint64                 `protobuf:"varint,17,opt,name=unnamed_addresses,json=unnamedAddresses,proto3" json:"unnamed_addresses,omitempty"`
 	InterposerVersion string                 `protobuf:"bytes,18,opt,name=interposer_version,json=interposerVersion,proto3" json:"interposer_version,omitempty"`
 	// Its short name, as the OS kernel keeps it.
-	Program       string `protobuf:"bytes,19,opt,name=program,proto3" json:"program,omitempty"`
+	Program string `protobuf:"bytes,19,opt,name=program,proto3" json:"program,omitempty"`
+	// The gang whose rank it is, empty for none; how many ranks the gang has, and
+	// how many of them are there. Until all are, all wait.
+	Gang          string `protobuf:"bytes,20,opt,name=gang,proto3" json:"gang,omitempty"`
+	GangSize      uint32 `protobuf:"varint,21,opt,name=gang_size,json=gangSize,proto3" json:"gang_size,omitempty"`
+	GangRanks     uint32 `protobuf:"varint,22,opt,name=gang_ranks,json=gangRanks,proto3" json:"gang_ranks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -893,6 +898,27 @@ func (x *Client) GetProgram() string {
 		return x.Program
 	}
 	return ""
+}
+
+func (x *Client) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
+}
+
+func (x *Client) GetGangSize() uint32 {
+	if x != nil {
+		return x.GangSize
+	}
+	return 0
+}
+
+func (x *Client) GetGangRanks() uint32 {
+	if x != nil {
+		return x.GangRanks
+	}
+	return 0
 }
 
 type ClientDevice struct {
@@ -1991,7 +2017,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x13ListClientsResponse\x12+\n" +
 	"\aclients\x18\x01 \x03(\v2\x11.heddle.v1.ClientR\aclients\"L\n" +
 	"\x13WatchClientsRequest\x125\n" +
-	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xdb\x04\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xab\x05\n" +
 	"\x06Client\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\rR\x03pid\x12\x10\n" +
@@ -2012,7 +2038,11 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\adevices\x18\x10 \x03(\v2\x17.heddle.v1.ClientDeviceR\adevices\x12+\n" +
 	"\x11unnamed_addresses\x18\x11 \x01(\x04R\x10unnamedAddresses\x12-\n" +
 	"\x12interposer_version\x18\x12 \x01(\tR\x11interposerVersion\x12\x18\n" +
-	"\aprogram\x18\x13 \x01(\tR\aprogram\"\xb1\x02\n" +
+	"\aprogram\x18\x13 \x01(\tR\aprogram\x12\x12\n" +
+	"\x04gang\x18\x14 \x01(\tR\x04gang\x12\x1b\n" +
+	"\tgang_size\x18\x15 \x01(\rR\bgangSize\x12\x1d\n" +
+	"\n" +
+	"gang_ranks\x18\x16 \x01(\rR\tgangRanks\"\xb1\x02\n" +
 	"\fClientDevice\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\"\n" +
 	"\n" +
