@@ -181,3 +181,33 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 		}
 	})
 }
+
+func TestPsTellsWhatAGangWaitsFor(t *testing.T) {
+	device := &clientDeviceView{Device: "0", Gate: "closed", Held: true}
+	for _, tt := range []struct {
+		name string
+		view clientView
+		want string
+	}{
+		{"a rank of a gang that is not complete", clientView{Gang: "job", GangSize: 4, GangRanks: 2}, "waiting for gang 2/4"},
+		{"a rank of a complete gang", clientView{Gang: "job", GangSize: 4, GangRanks: 4}, "held"},
+		{"more ranks than asked for", clientView{Gang: "job", GangSize: 4, GangRanks: 5}, "held"},
+		{"no gang", clientView{}, "held"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := gateCell(&tt.view, device).text; got != tt.want {
+				t.Errorf("shown as %q, want %q", got, tt.want)
+			}
+		})
+	}
+	waiting := clientsTable([]clientView{{Gang: "job", GangSize: 4, GangRanks: 2, Devices: []clientDeviceView{*device}}})
+	var out strings.Builder
+	if err := waiting.write(&out, 0, palette{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"GANG", "job", "waiting for gang 2/4"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the list lacks %q:\n%s", want, out.String())
+		}
+	}
+}

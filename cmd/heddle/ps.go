@@ -26,6 +26,8 @@ const psLong = `Show the programs attached to heddled, one line for each device 
             yielded-to  others wait while this one is busy
             held        waits at the gate now
             closed      held by heddled itself
+            waiting for gang 2/4
+                        held until all ranks of its job are there; 2 of 4 are
             no-device   has not opened a device yet
             evicted     refused for a malformed segment or message; COMMAND says which
 
@@ -35,8 +37,8 @@ every column.
 COMMAND is the whole command line of one's own programs, and for root of all. Of other users'
 programs it is the short name, because arguments can be passwords.
 
-JSON: {"clients": [{id, pid, uid, user, container, tenant, name, program, command, priority, class,
-weight, state, reason, attached, launches_per_second, launches, unnamed_addresses,
+JSON: {"clients": [{id, pid, uid, user, container, tenant, name, program, command, gang,
+gang_size, gang_ranks, priority, class, weight, state, reason, attached, launches_per_second, launches, unnamed_addresses,
 interposer_version, devices: [{uuid, device, busy_share, held_share, memory_bytes,
 memory_peak_bytes, holds, overruns, gate, busy, held}]}]}. Shares are parts of one. With --watch
 there is one object in each line.`
@@ -124,6 +126,7 @@ func clientsTable(views []clientView) *table {
 		{title: "HELD", right: true},
 		{title: "MEMORY", right: true, drop: 6},
 		{title: "GATE"},
+		{title: "GANG", drop: 5},
 		{title: "NAME", drop: 11},
 		{title: "COMMAND", drop: 2},
 	}}
@@ -174,6 +177,7 @@ func clientRow(c *clientView, d *clientDeviceView) []cell {
 		{text: held},
 		{text: memory},
 		gateCell(c, d),
+		{text: orUnknown(printable(c.Gang))},
 		{text: workloadName(c)},
 		{text: commandText(c)},
 	}
@@ -186,6 +190,8 @@ func gateCell(c *clientView, d *clientDeviceView) cell {
 		return cell{"evicted", toneBad}
 	case d == nil:
 		return cell{"no-device", toneDim}
+	case c.GangRanks < c.GangSize:
+		return cell{fmt.Sprintf("waiting for gang %d/%d", c.GangRanks, c.GangSize), toneWarn}
 	case d.Held:
 		return cell{"held", toneWarn}
 	}

@@ -21,6 +21,10 @@ The program replaces heddle: its exit code, signals and terminal are its own. LD
 LD_LIBRARY_PATH get the interposer in front and keep what was there. Without heddled the program
 runs unscheduled, with a warning, and attaches as soon as heddled comes; --require refuses instead.
 
+With --gang NAME:N the program is one of N ranks of a job, on one device or on several. No launch of
+a rank passes before N ranks of that name have opened a device, and when one has to wait or ends,
+all wait. Ranks belong together if user, tenant, NAME and N are the same.
+
 Priority and weight are wishes inside what the administrator granted: a program can lower its own
 class, never raise it above its grant.
 
@@ -33,11 +37,13 @@ interposer is missing, 2 wrong use, 3 heddled is not reachable and --require was
 const runExample = `  heddle run -- python3 serve.py
   heddle run --priority high --name resnet -- ./serve --port 8000
   heddle run --priority idle --device 1 -- ./train
-  heddle run --period 20ms --budget 2ms --deadline 10ms -- ./control`
+  heddle run --period 20ms --budget 2ms --deadline 10ms -- ./control
+  heddle run --gang train:2 -- ./rank 0 & heddle run --gang train:2 -- ./rank 1`
 
 type runOptions struct {
 	class   classFlag
 	weight  weightFlag
+	gang    gangFlag
 	name    string
 	devices []string
 	require bool
@@ -75,10 +81,11 @@ func newRunCmd(a *app) *cobra.Command {
 	flags.SetInterspersed(false) // the command's flags are the command's
 	addShareFlags(cmd, &o.class, &o.weight)
 	flags.StringVarP(&o.name, "name", "n", "", "`name` of the workload in heddle ps, at most 63 bytes")
+	flags.Var(&o.gang, "gang", "the program is one of N ranks of a job, which run together or not at all")
 	flags.StringSliceVarP(&o.devices, "device", "d", nil, "`device` to use: index or UUID (sets CUDA_VISIBLE_DEVICES); may be repeated")
 	flags.BoolVar(&o.require, "require", false, "refuse to start when heddled is not reachable")
 	o.task.add(flags)
-	completeWithNothing(cmd, "name", "period", "budget", "deadline", "max-block")
+	completeWithNothing(cmd, "name", "gang", "period", "budget", "deadline", "max-block")
 	mustComplete(cmd, "device", a.completeDevices)
 	return cmd
 }
@@ -165,6 +172,9 @@ func (o *runOptions) environment(env []string, interposer string, n node, socket
 	}
 	if o.name != "" {
 		env = setEnv(env, "HEDDLE_NAME", o.name)
+	}
+	if o.gang.name != "" {
+		env = setEnv(env, "HEDDLE_GANG", o.gang.String())
 	}
 	if n.answered && n.attachSocket != "" {
 		// The daemon that answers here is the one to attach to, unless the caller knows better.

@@ -68,7 +68,7 @@ func buildLibrary(t *testing.T, source string) string {
 }
 
 // printEnvironment is a program that shows what run gave it.
-const printEnvironment = `echo "$LD_PRELOAD|$LD_LIBRARY_PATH|$HEDDLE_PRIORITY|$HEDDLE_WEIGHT|$HEDDLE_NAME|$HEDDLE_SOCKET|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER"`
+const printEnvironment = `echo "$LD_PRELOAD|$LD_LIBRARY_PATH|$HEDDLE_PRIORITY|$HEDDLE_WEIGHT|$HEDDLE_NAME|$HEDDLE_GANG|$HEDDLE_SOCKET|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER"`
 
 func TestRunPreparesTheEnvironment(t *testing.T) {
 	d := startFake(t, true)
@@ -82,28 +82,28 @@ func TestRunPreparesTheEnvironment(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		{"nothing was set", nil, nil, lib + "|" + dir + "||||" + attach + "||"},
+		{"nothing was set", nil, nil, lib + "|" + dir + "|||||" + attach + "||"},
 		{
 			"what was set stays behind", []string{"LD_LIBRARY_PATH=/a:/b", "LD_PRELOAD=libc.so.6"}, nil,
-			lib + ":libc.so.6|" + dir + ":/a:/b||||" + attach + "||",
+			lib + ":libc.so.6|" + dir + ":/a:/b|||||" + attach + "||",
 		},
 		{
 			"a program under run starts another", []string{"LD_LIBRARY_PATH=" + dir + ":/a", "LD_PRELOAD=" + lib}, nil,
-			lib + "|" + dir + ":/a||||" + attach + "||",
+			lib + "|" + dir + ":/a|||||" + attach + "||",
 		},
 		{
-			"wishes become hints", nil, []string{"-p", "low", "-w", "30", "-n", "my job"},
-			lib + "|" + dir + "|7|30|my job|" + attach + "||",
+			"wishes become hints", nil, []string{"-p", "low", "-w", "30", "-n", "my job", "--gang", "train:4"},
+			lib + "|" + dir + "|7|30|my job|train:4|" + attach + "||",
 		},
-		{"the caller's attach socket counts", []string{"HEDDLE_SOCKET=" + d.socket}, nil, lib + "|" + dir + "||||" + d.socket + "||"},
+		{"the caller's attach socket counts", []string{"HEDDLE_SOCKET=" + d.socket}, nil, lib + "|" + dir + "|||||" + d.socket + "||"},
 		{
 			"but not against a daemon named by flag", []string{"HEDDLE_SOCKET=/x"}, []string{"--socket", d.socket},
-			lib + "|" + dir + "||||" + attach + "||",
+			lib + "|" + dir + "|||||" + attach + "||",
 		},
-		{"a device by index becomes its UUID", nil, []string{"-d", "0"}, lib + "|" + dir + "||||" + attach + "|" + uuidA + "|"},
+		{"a device by index becomes its UUID", nil, []string{"-d", "0"}, lib + "|" + dir + "|||||" + attach + "|" + uuidA + "|"},
 		{
 			"devices by the beginning of their UUID", nil, []string{"-d", "MIG-5a", "-d", "GPU-3f2a"},
-			lib + "|" + dir + "||||" + attach + "|" + uuidMIG + "," + uuidA + "|",
+			lib + "|" + dir + "|||||" + attach + "|" + uuidMIG + "," + uuidA + "|",
 		},
 	}
 	for _, tt := range tests {

@@ -23,6 +23,9 @@ type clientView struct {
 	Name              string             `json:"name,omitempty"`
 	Program           string             `json:"program,omitempty"`
 	Command           string             `json:"command,omitempty"`
+	Gang              string             `json:"gang,omitempty"`
+	GangSize          uint32             `json:"gang_size,omitempty"`
+	GangRanks         uint32             `json:"gang_ranks,omitempty"`
 	Priority          uint32             `json:"priority"`
 	Class             string             `json:"class"`
 	Weight            uint32             `json:"weight"`
@@ -104,6 +107,7 @@ func viewClient(c *heddlev1.Client, names deviceNames) clientView {
 		ID: c.GetId(), PID: c.GetPid(), UID: c.GetUid(), User: c.GetUser(),
 		Container: c.GetContainer(), Tenant: c.GetTenant(), Name: c.GetName(),
 		Program: c.GetProgram(), Command: c.GetCommand(),
+		Gang: c.GetGang(), GangSize: c.GetGangSize(), GangRanks: c.GetGangRanks(),
 		Priority: c.GetPriority(), Class: className(c.GetPriority()), Weight: c.GetWeight(),
 		State: clientState(c.GetState()), Reason: c.GetReason(),
 		LaunchesPerSecond: c.GetLaunchesPerSecond(), Launches: c.GetLaunches(),

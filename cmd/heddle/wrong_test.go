@@ -61,6 +61,8 @@ func TestWrongUse(t *testing.T) {
 		{"run", `heddle run: no command given (heddle run [flags] -- COMMAND [ARG...])`, exitUsage},
 		{"run --", `heddle run: no command given (heddle run [flags] -- COMMAND [ARG...])`, exitUsage},
 		{"run -p 11 -- true", `heddle run: --priority 11: not a class: realtime, high, normal, low, idle, or 0 (most urgent) to 9`, exitUsage},
+		{"run --gang train -- true", `heddle run: --gang train: not NAME:N with N from 1 to 1024`, exitUsage},
+		{"run --gang a/b:2 -- true", `heddle run: --gang a/b:2: not NAME:N with a name of 1 to 63 letters, digits, '.', '_' and '-'`, exitUsage},
 		{"run --wieght 3 -- true", `heddle run: unknown flag --wieght, did you mean --weight?`, exitUsage},
 		{"run -d first -- true", `heddle run: --device first: not a device: an index, or a UUID that begins with GPU- or MIG-`, exitUsage},
 		{"run -n " + strings.Repeat("n", 64) + " -- true", `heddle run: --name: longer than 63 bytes`, exitUsage},

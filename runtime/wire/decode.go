@@ -99,11 +99,11 @@ func decodeHello(raw []byte) (Message, error) {
 // goodGang accepts no gang, or a name of plain characters and a number of ranks: unlike the name of a
 // workload, that of a gang decides who belongs together.
 func goodGang(name string, size uint32) bool {
-	return size <= abi.GangMax && (size == 0) == (name == "") && PlainName(name)
+	return size <= abi.GangMax && (size == 0) == (name == "") && plainName(name)
 }
 
-// PlainName reports whether a gang may have this name: letters and digits of ASCII, '.', '_' and '-'.
-func PlainName(name string) bool {
+// plainName reports whether a gang may have this name: letters and digits of ASCII, '.', '_' and '-'.
+func plainName(name string) bool {
 	return len(name) < abi.NameBytes && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 	})
