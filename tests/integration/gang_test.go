@@ -1,0 +1,127 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/heddle-project/heddle/tests/node"
+)
+
+// rank starts a rank of a gang that has not opened a device yet.
+func rank(n *node.Node, gang string, number int) *node.Client {
+	return n.Client(node.Hints{
+		Priority: "normal", Name: fmt.Sprintf("%s-%d", strings.ReplaceAll(gang, ":", "-"), number), Env: []string{"HEDDLE_GANG=" + gang},
+	})
+}
+
+func TestGangRunsWithAllItsRanksOrNotAtAll(t *testing.T) {
+	n, _ := start(t, node.Options{GPUs: "2xH100"})
+	first := rank(n, "job:2", 0).Open(0)
+	waitGate(n, first, "closed")
+	first.Send("launch 1000")
+	n.Eventually("the first rank is shown as held for its gang", func() bool {
+		c := n.Attached(first.PID())
+		return device(n, first).GetHeld() && c.GetGang() == "job" && c.GetGangSize() == 2 && c.GetGangRanks() == 1
+	})
+	if answer, ok := first.AnswerWithin(20 * time.Millisecond); ok {
+		t.Fatalf("half a gang launched: %s", answer)
+	}
+	second := rank(n, "job:2", 1).Open(1)
+	first.Answer()
+	second.Do("launch 1000")
+
+	second.Kill()
+	waitGate(n, first, "closed")
+	first.Send("launch 1000")
+	if answer, ok := first.AnswerWithin(20 * time.Millisecond); ok {
+		t.Fatalf("what a rank left behind launched: %s", answer)
+	}
+	rank(n, "job:2", 1).Open(1)
+	first.Answer()
+	first.Do("sync")
+	if got := first.Number("count"); got != 2 {
+		t.Errorf("%d kernels of the first rank ran, want 2", got)
+	}
+	if log := n.Log(); !strings.Contains(log, "gang has lost a rank") {
+		t.Error("the log does not tell of the lost rank")
+	}
+}
+
+// Two gangs over two devices under exclusive turns: each device's policy gives turns of its own, and
+// still whoever looks sees each gang open on both or on none, one at a time, and both go on.
+func TestTwoGangsOverTwoDevicesTakeTurns(t *testing.T) {
+	n, _ := start(t, node.Options{
+		GPUs: "2xH100", Config: "[scheduling]\npolicy = \"timeslice\"\nquantum = \"20ms\"\n",
+	})
+	var clients []*node.Client
+	gangOf := map[uint32]string{}
+	for _, gang := range []string{"red", "blue"} {
+		for i := range 2 {
+			c := rank(n, gang+":2", i).Open(i)
+			gangOf[uint32(c.PID())] = gang
+			clients = append(clients, c)
+		}
+	}
+	n.Eventually("both gangs are complete", func() bool {
+		complete := 0
+		for _, c := range n.Clients() {
+			if c.GetGangRanks() == 2 {
+				complete++
+			}
+		}
+		return complete == len(clients)
+	})
+	for _, c := range clients {
+		c.Do("loop 500000 1")
+	}
+	looks, both := 0, 0
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); looks++ {
+		open := map[string]int{}
+		for _, c := range n.Clients() {
+			for _, d := range c.GetDevices() {
+				if d.GetGate() != "closed" {
+					open[gangOf[c.GetPid()]]++
+				}
+			}
+		}
+		if open["red"]%2 != 0 || open["blue"]%2 != 0 {
+			t.Fatalf("a gang runs by half: %v", open)
+		}
+		if open["red"] != 0 && open["blue"] != 0 {
+			both++
+		}
+	}
+	if looks < 10 || both > looks/5 {
+		t.Errorf("both gangs were open at %d of %d looks", both, looks)
+	}
+	for _, c := range clients {
+		if got := c.Number("endloop"); got < 100 {
+			t.Errorf("a rank of %s launched %d times in 2 s, of 4000 if it were alone", gangOf[uint32(c.PID())], got)
+		}
+	}
+}
+
+// A gang and a client of none take turns on the device that they share; neither starves.
+func TestGangBesideAnotherClient(t *testing.T) {
+	n, _ := start(t, node.Options{
+		GPUs: "2xH100", Config: "[scheduling]\npolicy = \"timeslice\"\nquantum = \"20ms\"\n",
+	})
+	single := n.Client(node.Hints{Priority: "normal", Name: "single"}).Open(0)
+	all := []*node.Client{single, rank(n, "job:2", 0).Open(0), rank(n, "job:2", 1).Open(1)}
+	for _, c := range all {
+		c.Do("loop 500000 1")
+	}
+	n.Eventually("all have launched a hundred times", func() bool {
+		for _, c := range all {
+			if c.Number("looped") < 100 {
+				return false
+			}
+		}
+		return true
+	})
+	for _, c := range all {
+		c.Do("endloop")
+	}
+}
