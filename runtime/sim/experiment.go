@@ -50,6 +50,7 @@ type Figure struct {
 
 // Report is what an experiment found.
 type Report struct {
+	Seeds    int     `json:"seeds"`              // on which it stands
 	Alone    Row     `json:"alone"`              // the most urgent class without the others
 	Oracle   float64 `json:"oracle_share"`       // of the serial oracle; 0 = not asked
 	Reactive *Row    `json:"reactive,omitempty"` // see the policy of that name; nil = not asked
@@ -64,103 +65,124 @@ type sample struct {
 	overruns      int
 }
 
-// Run plays everything, on as many processors as there are.
+// played is what came out of one seed.
+type played struct {
+	alone, reactive sample
+	oracle          float64
+	policies        []sample
+	left            int // runs that are not over
+}
+
+// Run plays everything, on as many processors as there are. When ctx is over before that, it returns
+// its error, and a report on the seeds that were through, nil if none was.
 func (e *Experiment) Run(ctx context.Context) (*Report, error) {
-	urgent := sched.Classes
-	for i := range e.Scenario.Clients {
-		urgent = min(urgent, e.Scenario.Clients[i].Class)
-	}
-	newPolicy := e.New
-	if newPolicy == nil {
-		newPolicy = func(name string) (sched.Policy, error) { return sched.NewPolicy(name, e.Settings) }
+	if e.New == nil {
+		named := *e
+		named.New = func(name string) (sched.Policy, error) { return sched.NewPolicy(name, e.Settings) }
+		e = &named
 	}
 	for _, name := range e.Policies {
-		if _, err := newPolicy(name); err != nil {
+		if _, err := e.New(name); err != nil {
 			return nil, err
 		}
 	}
-	alone := make([]sample, len(e.Seeds))
-	oracle := make([]float64, len(e.Seeds))
-	reactive := make([]sample, len(e.Seeds))
-	runs := make([][]sample, len(e.Policies))
-	total := len(e.Seeds) * (len(e.Policies) + 1)
-	if e.Oracle {
-		total += 2 * len(e.Seeds)
-	}
-	var mu sync.Mutex
-	done := 0
-	g, ctx := errgroup.WithContext(ctx)
+	seeds := make([]played, len(e.Seeds))
+	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	job := func(f func() error) {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := f(); err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			if e.Progress != nil {
-				e.Progress(done, total)
-			}
-			return nil
-		})
-	}
+	var mu sync.Mutex
+	done, total := 0, 0
 	for i, seed := range e.Seeds {
-		s := e.Scenario
-		s.Seed = seed
-		job(func() (err error) {
-			only := s
-			only.Clients = slices.DeleteFunc(slices.Clone(s.Clients), func(c Client) bool { return c.Class != urgent })
-			alone[i], err = measure(only, sched.None{}, urgent)
-			return err
-		})
-		if e.Oracle {
-			job(func() error {
-				shares, err := Oracle(s)
-				for _, share := range shares {
-					oracle[i] += share
+		seeds[i].policies = make([]sample, len(e.Policies))
+		jobs := e.jobs(seed, &seeds[i])
+		seeds[i].left = len(jobs)
+		total = len(jobs) * len(e.Seeds)
+		for _, job := range jobs {
+			g.Go(func() error {
+				if err := job(inner); err != nil {
+					return err
 				}
-				return err
-			})
-			job(func() (err error) {
-				free := s
-				free.Costs = s.Costs.Free()
-				free.Clients = oneBelow(s.Clients, urgent)
-				reactive[i], err = measure(free, Reactive{}, urgent)
-				return err
-			})
-		}
-		for j, name := range e.Policies {
-			if i == 0 {
-				runs[j] = make([]sample, len(e.Seeds))
-			}
-			job(func() error {
-				policy, err := newPolicy(name)
-				if err == nil {
-					runs[j][i], err = measure(s, policy, urgent)
+				mu.Lock()
+				defer mu.Unlock()
+				seeds[i].left--
+				done++
+				if e.Progress != nil {
+					e.Progress(done, total)
 				}
-				return err
+				return nil
 			})
 		}
 	}
-	if err := g.Wait(); err != nil {
+	err := g.Wait()
+	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	report := &Report{Alone: row("alone", alone, nil, nil)}
+	seeds = slices.DeleteFunc(seeds, func(p played) bool { return p.left > 0 })
+	if len(seeds) == 0 {
+		return nil, err
+	}
+	return e.report(seeds), err
+}
+
+// jobs are the runs of one seed.
+func (e *Experiment) jobs(seed uint64, to *played) []func(context.Context) error {
+	s := e.Scenario
+	s.Seed = seed
+	urgent := s.urgent()
+	jobs := []func(context.Context) error{func(ctx context.Context) (err error) {
+		only := s
+		only.Clients = slices.DeleteFunc(slices.Clone(s.Clients), func(c Client) bool { return c.Class != urgent })
+		to.alone, err = measure(ctx, only, sched.None{}, urgent)
+		return err
+	}}
 	if e.Oracle {
+		jobs = append(jobs, func(ctx context.Context) error {
+			shares, err := Oracle(ctx, s)
+			for _, share := range shares {
+				to.oracle += share
+			}
+			return err
+		}, func(ctx context.Context) (err error) {
+			free := s
+			free.Costs = s.Costs.Free()
+			free.Clients = oneBelow(s.Clients, urgent)
+			to.reactive, err = measure(ctx, free, Reactive{}, urgent)
+			return err
+		})
+	}
+	for i, name := range e.Policies {
+		jobs = append(jobs, func(ctx context.Context) error {
+			policy, err := e.New(name)
+			if err == nil {
+				to.policies[i], err = measure(ctx, s, policy, urgent)
+			}
+			return err
+		})
+	}
+	return jobs
+}
+
+func (e *Experiment) report(seeds []played) *Report {
+	column := func(of func(*played) sample) (out []sample) {
+		for i := range seeds {
+			out = append(out, of(&seeds[i]))
+		}
+		return out
+	}
+	alone := column(func(p *played) sample { return p.alone })
+	report := &Report{Seeds: len(seeds), Alone: row("alone", alone, nil, nil)}
+	var oracle []float64
+	if e.Oracle {
+		for i := range seeds {
+			oracle = append(oracle, seeds[i].oracle)
+		}
 		report.Oracle = median(oracle, func(f float64) float64 { return f })
-		r := row("reactive", reactive, alone, oracle)
+		r := row("reactive", column(func(p *played) sample { return p.reactive }), alone, oracle)
 		report.Reactive = &r
-	} else {
-		oracle = nil
 	}
-	for j, name := range e.Policies {
-		report.Rows = append(report.Rows, row(name, runs[j], alone, oracle))
+	for i, name := range e.Policies {
+		report.Rows = append(report.Rows, row(name, column(func(p *played) sample { return p.policies[i] }), alone, oracle))
 	}
-	return report, nil
+	return report
 }
 
 // oneBelow returns the clients of the most urgent class and the first of the others.
@@ -173,9 +195,9 @@ func oneBelow(clients []Client, urgent int) []Client {
 	})
 }
 
-func measure(s Scenario, policy sched.Policy, urgent int) (sample, error) {
+func measure(ctx context.Context, s Scenario, policy sched.Policy, urgent int) (sample, error) {
 	s.Policy = policy
-	result, err := Run(s)
+	result, err := Run(ctx, s)
 	if err != nil {
 		return sample{}, fmt.Errorf("policy %s, seed %d: %w", policy.Name(), s.Seed, err)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -15,11 +16,8 @@ import (
 //
 // It returns the Share of every client of the lower classes, in the order of the scenario, and 0
 // for the others.
-func Oracle(s Scenario) ([]float64, error) {
-	urgent := sched.Classes
-	for i := range s.Clients {
-		urgent = min(urgent, s.Clients[i].Class)
-	}
+func Oracle(ctx context.Context, s Scenario) ([]float64, error) {
+	urgent := s.urgent()
 	alone := s
 	alone.Policy = sched.None{}
 	alone.Clients = nil
@@ -34,7 +32,7 @@ func Oracle(s Scenario) ([]float64, error) {
 	type span struct{ start, end uint64 }
 	var busy []span
 	if len(alone.Clients) > 0 {
-		_, err := play(alone, func(_ *proc, start, end uint64) { busy = append(busy, span{start, end}) })
+		_, err := play(ctx, alone, func(_ *proc, start, end uint64) { busy = append(busy, span{start, end}) })
 		if err != nil {
 			return nil, err
 		}

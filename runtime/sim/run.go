@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -38,6 +39,15 @@ type Scenario struct {
 	Seed     uint64
 }
 
+// urgent is the most urgent class of the scenario's clients.
+func (s *Scenario) urgent() int {
+	class := sched.Classes
+	for i := range s.Clients {
+		class = min(class, s.Clients[i].Class)
+	}
+	return class
+}
+
 // streamDepth is how many operations a stream takes before a launch waits.
 const streamDepth = 1024
 
@@ -68,10 +78,13 @@ type token struct {
 	expiry uint64
 }
 
-// Run plays a scenario.
-func Run(s Scenario) (*Result, error) { return play(s, nil) }
+// patience is how many events are played between two looks at the context: a millisecond or so.
+const patience = 1024
 
-func play(s Scenario, trace func(p *proc, start, end uint64)) (*Result, error) {
+// Run plays a scenario, until it is over or ctx is.
+func Run(ctx context.Context, s Scenario) (*Result, error) { return play(ctx, s, nil) }
+
+func play(ctx context.Context, s Scenario, trace func(p *proc, start, end uint64)) (*Result, error) {
 	if len(s.Clients) == 0 {
 		return nil, errors.New("a scenario without clients")
 	}
@@ -110,14 +123,19 @@ func play(s Scenario, trace func(p *proc, start, end uint64)) (*Result, error) {
 		// Not all at the same instant: their first launches would meet.
 		r.wake(p, uint64(i)*1000)
 	}
-	r.loop()
+	if err := r.loop(ctx); err != nil {
+		return nil, err
+	}
 	return r.result(), nil
 }
 
-func (r *run) loop() {
+func (r *run) loop(ctx context.Context) error {
 	end := uint64(r.scenario.WarmUp + r.scenario.Duration)
 	warm := uint64(r.scenario.WarmUp)
-	for {
+	for events := 1; ; events++ {
+		if events%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		at := uint64(math.MaxUint64)
 		device, ok := r.gpu.next()
 		if ok {
@@ -134,7 +152,7 @@ func (r *run) loop() {
 		}
 		if at >= end {
 			r.now = end
-			return
+			return nil
 		}
 		r.now = at
 		r.gpu.advance(at, r.completed)

@@ -1,9 +1,12 @@
 package sim_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +46,7 @@ func scenario(policy string, clients ...sim.Client) sim.Scenario {
 
 func run(t *testing.T, s sim.Scenario) *sim.Result {
 	t.Helper()
-	r, err := sim.Run(s)
+	r, err := sim.Run(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +233,7 @@ func TestOracleByHand(t *testing.T) {
 		want   float64
 	}{{2 * time.Millisecond, 0.8}, {5 * time.Millisecond, 0.5}, {20 * time.Millisecond, 0}} {
 		s := scenario("none", service(workload(10, 100*us, 132, 0), every), training(workload(1, tt.kernel, 1, 0)))
-		shares, err := sim.Oracle(s)
+		shares, err := sim.Oracle(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,6 +273,50 @@ func TestExperimentTakesMedians(t *testing.T) {
 	}
 }
 
+func TestAnExperimentThatIsInterrupted(t *testing.T) {
+	e := sim.Experiment{
+		Scenario: scenario("none", service(workload(20, 50*us, 132, 0), sim.Poisson(300)), training(workload(200, 100*us, 132, 0))),
+		Policies: []string{"none"}, Seeds: []uint64{1, 2, 3, 4},
+	}
+	e.Scenario.Duration = 100 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	others := make(chan struct{})
+	e.Progress = func(done, total int) {
+		if done == total-1 {
+			close(others)
+		}
+	}
+	policies := atomic.Int32{}
+	e.New = func(string) (sched.Policy, error) {
+		if policies.Add(1) == 5 { // one to see whether the name is good, and one for each seed
+			<-others
+			cancel()
+		}
+		return sched.None{}, nil
+	}
+	report, err := e.Run(ctx)
+	if !errors.Is(err, context.Canceled) || report == nil || report.Seeds != 3 || report.Rows[0].P99.OfAlone == 0 {
+		t.Fatalf("interrupted in the last run of the last seed: %v, %+v", err, report)
+	}
+	e.New, e.Progress = nil, nil
+	if report, err := e.Run(ctx); !errors.Is(err, context.Canceled) || report != nil {
+		t.Errorf("interrupted before it began: %v, %+v", err, report)
+	}
+}
+
+func TestARunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := scenario("heddle", service(workload(20, 50*us, 132, 0), sim.Poisson(300)), training(workload(200, 100*us, 132, 0)))
+	s.Duration = 1000 * time.Hour
+	if _, err := sim.Run(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := sim.Oracle(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Errorf("the oracle: %v", err)
+	}
+}
+
 func TestWrongScenarios(t *testing.T) {
 	good := scenario("none", training(workload(1, us, 1, 0)))
 	for _, tt := range []struct {
@@ -283,7 +330,7 @@ func TestWrongScenarios(t *testing.T) {
 	} {
 		s := good
 		tt.spoil(&s)
-		if _, err := sim.Run(s); err == nil {
+		if _, err := sim.Run(t.Context(), s); err == nil {
 			t.Errorf("%s: no error", tt.name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // simulate plays in virtual time what real plays in processes: the same kernels, requests and times,
 // by the policy as heddled would make it of an empty configuration.
-func (c *colocation) simulate(_ context.Context, p *play) (measured, error) {
+func (c *colocation) simulate(ctx context.Context, p *play) (measured, error) {
 	policy := sched.Policy(sched.None{})
 	if p.policy != "" {
 		cfg := config.Default(config.System{})
@@ -22,7 +22,7 @@ func (c *colocation) simulate(_ context.Context, p *play) (measured, error) {
 			return measured{}, err
 		}
 	}
-	result, err := sim.Run(sim.Scenario{
+	result, err := sim.Run(ctx, sim.Scenario{
 		GPU: colocateGPU, Shared: true, Clients: c.clients(p), Policy: policy, Costs: sim.RealLike,
 		Duration: c.duration, WarmUp: c.warmUp, Seed: 1,
 	})
