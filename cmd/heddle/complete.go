@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,17 @@ func completeWithNothing(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		mustComplete(cmd, flag, cobra.NoFileCompletions)
 	}
+}
+
+// completeList offers what may follow in a list with commas: the names that it does not hold yet.
+func completeList(typed string, names []string) (out []string) {
+	head := typed[:strings.LastIndexByte(typed, ',')+1]
+	for _, name := range names {
+		if !slices.Contains(strings.Split(head, ","), name) {
+			out = append(out, head+name)
+		}
+	}
+	return out
 }
 
 func completeClasses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

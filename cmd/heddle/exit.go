@@ -15,6 +15,8 @@ const (
 	// As shells have them, for the command after "run --".
 	exitNotExecutable = 126
 	exitNotFound      = 127
+	// As shells have it after a Ctrl-C.
+	exitInterrupted = 130
 )
 
 // exitError is an error that knows the exit code it deserves.

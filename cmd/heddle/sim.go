@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -39,9 +40,11 @@ the lower class's work would fill alone; SMS, the part of the device's SMs that 
 overlap, and the line "reactive" is a yardstick for all who learn of a request when it comes: one
 kernel of one lower program at a time, by a gate that costs nothing.
 
-JSON: {gpu, shared, duration_s, seeds, alone: row, oracle_share, reactive: row, policies: [row]}, row
-being {policy, p50, p95, p99: {ms, of_alone}, share, share_of_oracle, rounds_per_s, sm_busy,
-overruns}.`
+JSON: {gpu, shared, duration_s, interrupted, seeds, alone: row, oracle_share, reactive: row, policies:
+[row]}, row being {policy, p50, p95, p99: {ms, of_alone}, share, share_of_oracle, rounds_per_s,
+sm_busy, overruns}.
+
+Ctrl-C ends it at once, with the medians of the seeds whose runs were over and exit code 130.`
 
 const simExample = `  heddle sim --hp resnet50.csv@poisson:40 --lp resnet50_train.csv
   heddle sim --hp api.csv@load:0.7 --lp train.csv*4 --policy heddle,orion,none --oracle
@@ -103,8 +106,8 @@ func newSimCmd(a *app) *cobra.Command {
 	mustComplete(cmd, "gpu", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return modelNames(), cobra.ShellCompDirectiveNoFileComp
 	})
-	mustComplete(cmd, "policy", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return sched.PolicyNames(), cobra.ShellCompDirectiveNoFileComp
+	mustComplete(cmd, "policy", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return completeList(typed, sched.PolicyNames()), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveKeepOrder
 	})
 	return cmd
 }
@@ -128,9 +131,11 @@ func (o *simOptions) experiment() (*sim.Experiment, error) {
 	if len(o.hp) == 0 {
 		return nil, usagef("give at least one --hp workload")
 	}
-	if _, ok := device.Lookup(o.gpu); !ok {
+	model, ok := device.Lookup(o.gpu)
+	if !ok {
 		return nil, usagef("--gpu %s: there are %s", o.gpu, strings.Join(modelNames(), ", "))
 	}
+	o.gpu = model.Name // as the catalogue spells it
 	if o.duration <= 0 || o.duration > simMaxDuration {
 		return nil, usagef("--duration %s: want more than 0, up to %s", o.duration, simMaxDuration)
 	}
@@ -189,12 +194,21 @@ func (a *app) sim(ctx context.Context, o *simOptions) error {
 	done := a.simProgress(e)
 	report, err := e.Run(ctx)
 	done()
-	if ctx.Err() != nil {
-		return errInterrupted
-	}
-	if err != nil {
+	interrupted := err != nil && ctx.Err() != nil
+	switch {
+	case interrupted && report == nil:
+		return &exitError{exitInterrupted, errors.New("interrupted before the runs of one seed were over")}
+	case err != nil && !interrupted:
 		return err
 	}
+	if err := a.printSim(o, report, interrupted); err != nil || !interrupted {
+		return err
+	}
+	return &exitError{exitInterrupted, fmt.Errorf("interrupted: medians of %d seeds, not %d", report.Seeds, o.seeds)}
+}
+
+// printSim shows what came out of a simulation, or of the part of it that was over.
+func (a *app) printSim(o *simOptions, report *sim.Report, interrupted bool) error {
 	if o.plot != "" {
 		if err := os.WriteFile(o.plot, simPlot(o, report), 0o666); err != nil {
 			return fmt.Errorf("write the plot: %w", err)
@@ -202,12 +216,12 @@ func (a *app) sim(ctx context.Context, o *simOptions) error {
 	}
 	if o.asJSON {
 		return a.printJSON(struct {
-			GPU      string  `json:"gpu"`
-			Shared   bool    `json:"shared"`
-			Duration float64 `json:"duration_s"`
-			Seeds    int     `json:"seeds"`
+			GPU         string  `json:"gpu"`
+			Shared      bool    `json:"shared"`
+			Duration    float64 `json:"duration_s"`
+			Interrupted bool    `json:"interrupted"`
 			*sim.Report
-		}{o.gpu, !o.timeSliced, o.duration.Seconds(), o.seeds, report})
+		}{o.gpu, !o.timeSliced, o.duration.Seconds(), interrupted, report})
 	}
 	return simTable(report, o.oracle).write(a.stdout, a.width(false), a.palette())
 }

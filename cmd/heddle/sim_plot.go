@@ -44,7 +44,7 @@ func simPlot(o *simOptions, r *sim.Report) []byte {
 		sharing = "in turns"
 	}
 	fmt.Fprintf(&b, `<text class="ink" x="%d" y="24" font-size="15">%s, programs %s: %d policies, medians of %d runs</text>`+"\n",
-		plotLeft, html.EscapeString(o.gpu), sharing, len(r.Rows), o.seeds)
+		plotLeft, html.EscapeString(o.gpu), sharing, len(r.Rows), r.Seeds)
 	for i := 0; float64(i)*0.1 <= share+1e-9; i++ {
 		v := float64(i) * 0.1
 		fmt.Fprintf(&b, `<line class="grid" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/><text class="ink" x="%.1f" y="%d" text-anchor="middle">%.1f</text>`+"\n",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-project/heddle/runtime/sim"
 )
@@ -32,9 +34,13 @@ func simFiles(t *testing.T) (service, training string) {
 
 func runSim(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return runSimUntil(t.Context(), args...)
+}
+
+func runSimUntil(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs, os.Environ())
-	code = a.execute(t.Context(), append([]string{"sim"}, args...))
+	code = a.execute(ctx, append([]string{"sim"}, args...))
 	return code, out.String(), errs.String()
 }
 
@@ -100,6 +106,55 @@ func TestSimTakesEveryKindOfArrivals(t *testing.T) {
 		code, stdout, stderr := runSim(t, "--hp", service+kind, "--lp", training, "--policy", "heddle", "--duration", "200ms", "--seeds", "1", "--time-sliced", "--slo", "0%")
 		if code != 0 || stderr != "" || !strings.Contains(stdout, "heddle") {
 			t.Errorf("%s: exit code %d, stderr %q\n%s", kind, code, stderr, stdout)
+		}
+	}
+}
+
+func TestSimEndsInTheMiddleOfARun(t *testing.T) {
+	service, training := simFiles(t)
+	// An hour of the device's time takes far longer than the test may.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	code, stdout, stderr := runSimUntil(ctx, "--hp", service+"@load:0.3", "--lp", training, "--duration", "1h", "--oracle")
+	if want := "heddle sim: interrupted before the runs of one seed were over\n"; code != 130 || stdout != "" || stderr != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestSimShowsWhatItHasWhenInterrupted(t *testing.T) {
+	report := &sim.Report{Seeds: 2, Rows: []sim.Row{{Policy: "heddle"}}}
+	for _, asJSON := range []bool{false, true} {
+		var out bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, io.Discard, nil)
+		if err := a.printSim(&simOptions{gpu: "H100", asJSON: asJSON}, report, true); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, "heddle") ||
+			asJSON && (!strings.Contains(text, `"interrupted": true`) || !strings.Contains(text, `"seeds": 2`)) {
+			t.Error(text)
+		}
+	}
+}
+
+func TestSimNamesTheGPUAsTheCatalogueDoes(t *testing.T) {
+	service, _ := simFiles(t)
+	_, stdout, _ := runSim(t, "--hp", service, "--gpu", "h100", "--policy", "none", "--duration", "100ms", "--seeds", "1", "--json")
+	if !strings.Contains(stdout, `"gpu": "H100"`) {
+		t.Error(stdout)
+	}
+}
+
+func TestPoliciesAreCompletedOneAfterTheOther(t *testing.T) {
+	for _, tt := range []struct{ typed, want, not string }{
+		{"", "\nheddle\n", "heddle,"},
+		{"heddle,", "\nheddle,none\n", "heddle,heddle"},
+		{"heddle,orion,f", "\nheddle,orion,fair\n", "heddle,orion,orion"},
+	} {
+		var out bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, io.Discard, nil)
+		a.execute(t.Context(), []string{"__complete", "sim", "--policy", tt.typed})
+		if got := "\n" + out.String(); !strings.Contains(got, tt.want) || strings.Contains(got, tt.not) {
+			t.Errorf("after %q: %q", tt.typed, got)
 		}
 	}
 }
