@@ -66,6 +66,8 @@ func (m *Manager) grantAnew(c *client, grant Grant) (Info, bool) {
 	if c.gone {
 		return Info{}, false
 	}
+	// Whose it is does not change: its gang and what is learnt of it go by that.
+	grant.Tenant = c.grant.Tenant
 	c.grant = grant
 	c.resolve()
 	for _, b := range c.bindings {

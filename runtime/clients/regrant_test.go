@@ -37,11 +37,11 @@ func TestRegrantChangesLivingClients(t *testing.T) {
 		}
 	}
 	// Undone: both are what they were, and yield to nobody.
-	grant("a", Grant{Tenant: "t", Priority: 5, Weight: 100})
+	grant("a", Grant{Tenant: "somebody else's", Priority: 5, Weight: 100})
 	grant("b", Grant{Tenant: "t", Priority: 5, Weight: 100})
 	for _, i := range s.Regrant(t.Context(), all) {
-		if i.Priority != 5 || i.Weight != 100 {
-			t.Errorf("%s: class %d weight %d after the reset", i.Name, i.Priority, i.Weight)
+		if i.Priority != 5 || i.Weight != 100 || i.Tenant != "t" {
+			t.Errorf("%s of %s: class %d weight %d after the reset", i.Name, i.Tenant, i.Priority, i.Weight)
 		}
 	}
 	eventually(t, "nobody yields", func() bool { return a.gate(0) == 0 && b.gate(0) == 0 })
