@@ -89,14 +89,18 @@ func (e *Experiment) Run(ctx context.Context) (*Report, error) {
 	seeds := make([]played, len(e.Seeds))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	done, total := 0, 0
+	jobs := make([][]func(context.Context) error, len(e.Seeds))
+	total := 0
 	for i, seed := range e.Seeds {
 		seeds[i].policies = make([]sample, len(e.Policies))
-		jobs := e.jobs(seed, &seeds[i])
-		seeds[i].left = len(jobs)
-		total = len(jobs) * len(e.Seeds)
-		for _, job := range jobs {
+		jobs[i] = e.jobs(seed, &seeds[i])
+		seeds[i].left = len(jobs[i])
+		total += len(jobs[i])
+	}
+	var mu sync.Mutex
+	done := 0
+	for i := range jobs {
+		for _, job := range jobs[i] {
 			g.Go(func() error {
 				if err := job(inner); err != nil {
 					return err
