@@ -49,6 +49,25 @@ func TestGangRunsWithAllItsRanksOrNotAtAll(t *testing.T) {
 	}
 }
 
+// A new heddled knows nothing of gangs until their ranks are back, and then the same.
+func TestGangFindsTogetherUnderANewDaemon(t *testing.T) {
+	n, _ := start(t, node.Options{GPUs: "2xH100"})
+	ranks := []*node.Client{rank(n, "job:2", 0).Open(0), rank(n, "job:2", 1).Open(1)}
+	complete := func() bool {
+		return n.Attached(ranks[0].PID()).GetGangRanks() == 2 && device(n, ranks[0]).GetGate() == "open" &&
+			device(n, ranks[1]).GetGate() == "open"
+	}
+	n.Eventually("the gang is complete", complete)
+	n.KillDaemon()
+	for _, c := range ranks {
+		c.Do("launch 1000") // the last verdict stands
+	}
+	n.StartDaemon()
+	n.Eventually("the gang is complete again", complete)
+	ranks[1].Kill()
+	waitGate(n, ranks[0], "closed")
+}
+
 // Two gangs over two devices under exclusive turns: each device's policy gives turns of its own, and
 // still whoever looks sees each gang open on both or on none, one at a time, and both go on.
 func TestTwoGangsOverTwoDevicesTakeTurns(t *testing.T) {
