@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"context"
 	"os"
 	"slices"
 
@@ -109,72 +108,6 @@ func (m *Manager) markDirty(d *device) {
 	select {
 	case m.kick <- struct{}{}:
 	default: // somebody has kicked already
-	}
-}
-
-// planLoop plans dirty devices. Changes that come while a plan is made are
-// planned together: attaching many clients at once costs few plans.
-func (m *Manager) planLoop(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.kick:
-		}
-		m.planDirty()
-	}
-}
-
-func (m *Manager) planDirty() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for len(m.dirty) > 0 {
-		// An eviction while planning can make a device dirty again.
-		d := m.dirty[0]
-		m.dirty = m.dirty[1:]
-		d.dirty = false
-		m.plan(d)
-	}
-}
-
-// plan asks the Planner about one device and carries out what it says.
-func (m *Manager) plan(d *device) {
-	departed := d.departed
-	d.departed = nil
-	byID := make(map[uint64]*binding, len(d.bindings))
-	members := make([]Member, 0, len(d.bindings))
-	for _, b := range d.bindings {
-		c := b.client
-		byID[c.id] = b
-		members = append(members, Member{
-			Client: c.id, PID: c.identity.PID, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict,
-			Objective: c.grant.Objective, Observed: b.observed,
-		})
-	}
-	decisions := m.opt.Planner.Plan(d.uuid, m.opt.Now(), members)
-	m.together(d, decisions, byID)
-	for i := range decisions {
-		if b := byID[decisions[i].Client]; b != nil {
-			m.apply(b, &decisions[i], byID)
-		}
-	}
-	m.shareArenas(d)
-	// The departed cannot ring any more. Whoever slept on their doorbells has
-	// its new verdict by now.
-	for _, c := range departed {
-		if err := c.segment.WakeDoorbells(); err != nil {
-			m.opt.Log.Debug("wake sleepers", "client", c.id, "error", err)
-		}
-		c.keep.release()
-	}
-	if len(d.bindings) == 0 {
-		for class, a := range d.arenas {
-			a.release()
-			d.arenas[class] = nil
-		}
-		if m.devices[d.uuid] == d {
-			delete(m.devices, d.uuid)
-		}
 	}
 }
 

@@ -121,17 +121,20 @@ func (d *device) ganged() bool {
 	return slices.ContainsFunc(d.bindings, func(b *binding) bool { return b.client.gang != nil })
 }
 
-// together lets ranks of gangs be open on all devices or on none. decisions, made for d just now, are
+// together lets ranks of gangs be open on all devices or on none. Plans that were made just now are
 // changed where they stand against that; on other devices it is carried out at once.
-func (m *Manager) together(d *device, decisions []Decision, byID map[uint64]*binding) {
-	decided := make(map[*binding]*Decision, len(decisions))
-	for i := range decisions {
-		if b := byID[decisions[i].Client]; b != nil {
-			decided[b] = &decisions[i]
-			b.planned, b.waits = true, decisions[i].Verdict.Gate&abi.GateClosed != 0
+func (m *Manager) together(plans []*plan) {
+	decided := map[*binding]*Decision{}
+	for _, p := range plans {
+		for i := range p.decisions {
+			decision := &p.decisions[i]
+			if b := p.byID[decision.Client]; b != nil {
+				decided[b] = decision
+				b.planned, b.waits = true, decision.Verdict.Gate&abi.GateClosed != 0
+			}
 		}
 	}
-	if len(m.gangs) == 0 {
+	if len(m.gangs) == 0 || len(plans) == 0 {
 		return
 	}
 	m.muster()
@@ -146,7 +149,7 @@ func (m *Manager) together(d *device, decisions []Decision, byID map[uint64]*bin
 				decision.Verdict.Gate |= abi.GateClosed
 			case decision != nil:
 				decision.Verdict.Gate &^= abi.GateClosed
-			case b.device != d && b.paused != closing:
+			case b.paused != closing:
 				m.pause(b, closing)
 			}
 		}

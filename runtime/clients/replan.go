@@ -51,16 +51,15 @@ func (m *Manager) Replan() {
 func (m *Manager) replan() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	any := false
+	var working []*device
 	for _, d := range m.devices {
-		if len(d.bindings) < 2 && !d.ganged() || !m.observe(d) {
-			continue
+		if (len(d.bindings) >= 2 || d.ganged()) && m.observe(d) {
+			working = append(working, d)
 		}
-		any = true
-		m.plan(d)
 	}
+	m.plan(working)
 	// An eviction on the way has kicked the other loop.
-	return any
+	return len(working) != 0
 }
 
 // observe reads what the clients of a device published, and reports whether one is at work.
