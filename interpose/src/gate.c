@@ -10,6 +10,7 @@
 #include "futex.h"
 #include "heddle/gate.h"
 #include "heddle/profile.h"
+#include "kernel.h"
 #include "log.h"
 #include "peer.h"
 #include "token.h"
@@ -37,6 +38,7 @@ struct view {
     bool wants;     /* others know that this launch waits for them */
     bool patient;   /* has left better launches of its class the time to take the token */
     uint64_t token;
+    uint64_t room_ns;
     uint64_t key; /* of the kernel, 0 = not known */
     uint32_t slots[HEDDLE_PEERS_MAX];
     struct heddle_gate_peer peers[HEDDLE_PEERS_MAX];
@@ -58,16 +60,32 @@ uint32_t heddle_gate_word(uint32_t device) {
     return gate;
 }
 
+/* What a kernel is taken to need at least, for which a profile says so much, or nothing. */
+static uint64_t least_of(uint32_t device, uint64_t key, uint64_t profile_ns) {
+    const struct heddle_verdict_device *verdict = verdict_of(device);
+    uint64_t proven = 0;
+
+    if (profile_ns != 0) {
+        if ((heddle_load_relaxed32(&verdict->gate) & HEDDLE_GATE_MEASURE) == 0) {
+            return 0; /* nobody tells anything */
+        }
+        proven = heddle_kernel_proven(key);
+    }
+    return proven != 0 ? proven : heddle_load_relaxed64(&verdict->estimate_ns);
+}
+
 struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key) {
     struct heddle_prediction prediction = {0};
     struct heddle_profile_entry entry;
+    uint64_t least = 0;
 
     if (key != 0 && heddle_profile_find(heddle_verdict()->profile, key, &entry)) {
         prediction.ns = entry.estimate_ns;
         prediction.flags = entry.flags;
     }
-    if (prediction.ns == 0) {
-        prediction.ns = heddle_load_relaxed64(&verdict_of(device)->estimate_ns);
+    least = least_of(device, key, prediction.ns);
+    if (prediction.ns < least || prediction.ns == 0) {
+        prediction.ns = least;
         prediction.flags &= ~(uint32_t)HEDDLE_PROFILE_STEADY;
     }
     return prediction;
@@ -154,6 +172,25 @@ static void claim(uint32_t device, struct view *view) {
                                      heddle_load_relaxed64(&verdict_of(device)->token_ns));
 }
 
+/*
+ * Between the decision and the launch another thread may decide the same. Who has waited for its
+ * longest time goes on in any case.
+ */
+static void take_room(uint32_t device, struct view *view) {
+    const struct heddle_gate_input *input = &view->input;
+    const bool overrun = view->answer.result == HEDDLE_GATE_OVERRUN;
+    const uint64_t room = input->estimate_ns != 0 ? input->estimate_ns : 1;
+
+    if ((input->gate & HEDDLE_GATE_WINDOW) == 0) {
+        return;
+    }
+    if (heddle_window_reserve(device, room, overrun ? UINT64_MAX : input->window_ns)) {
+        view->room_ns = room;
+    } else {
+        view->answer.result = HEDDLE_GATE_HELD_WINDOW;
+    }
+}
+
 /* Decides and does what follows: tells others, takes a token that is free, gives back a vain one. */
 static void look(uint32_t device, struct view *view) {
     decide(device, view);
@@ -164,6 +201,9 @@ static void look(uint32_t device, struct view *view) {
             decide(device, view);
             tell_others(device, view);
         }
+    }
+    if (is_open(view)) {
+        take_room(device, view);
     }
     if (view->token != 0 && !is_open(view)) {
         heddle_token_release(device, view->token);
@@ -296,19 +336,25 @@ static void book(uint32_t device, const struct view *view, struct wait *wait) {
     }
 }
 
-uint64_t heddle_gate_pass(uint32_t device, uint64_t key) {
+/* All but what a look fills in, which is large. */
+static void begin(struct view *view, uint64_t key) {
+    view->input.held_since_ns = 0;
+    view->rings = 0;
+    view->wants = false;
+    view->patient = false;
+    view->token = 0;
+    view->room_ns = 0;
+    view->key = key;
+}
+
+struct heddle_turn heddle_gate_pass(uint32_t device, uint64_t key) {
     struct view view;
     struct wait wait = {.what = NOTHING};
 
-    view.input.held_since_ns = 0;
-    view.rings = 0;
-    view.wants = false;
-    view.patient = false;
-    view.token = 0;
-    view.key = key;
+    begin(&view, key);
     look(device, &view);
     if (is_open(&view)) {
-        return view.token;
+        return (struct heddle_turn){.token = view.token, .room_ns = view.room_ns};
     }
     view.input.held_since_ns = view.input.now_ns;
     book(device, &view, &wait);
@@ -321,5 +367,5 @@ uint64_t heddle_gate_pass(uint32_t device, uint64_t key) {
         heddle_add_seq_cst64(&heddle_client()->devices[device].overruns, 1) == 1) {
         heddle_log(HEDDLE_LOG_WARN, "a launch was held for its longest time and went on");
     }
-    return view.token;
+    return (struct heddle_turn){.token = view.token, .room_ns = view.room_ns};
 }

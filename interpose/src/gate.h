@@ -7,13 +7,20 @@
 /* The gate word of a device slot, as it counts now: without a daemon the fail mode is applied. */
 uint32_t heddle_gate_word(uint32_t device);
 
-/*
- * Returns when the launch may go on. Not for a client that nothing bounds. The result is the gap token
- * that the launch holds and has to give back, 0 = none.
- */
-uint64_t heddle_gate_pass(uint32_t device, uint64_t key);
+/* What a launch that may go on has to give back. */
+struct heddle_turn {
+    uint64_t token;   /* of a gap, 0 = none */
+    uint64_t room_ns; /* in the window, 0 = none */
+};
 
-/* The device time that a kernel is taken to need: its profile's, else its class's. */
+/* Returns when the launch may go on. Not for a client that nothing bounds. */
+struct heddle_turn heddle_gate_pass(uint32_t device, uint64_t key);
+
+/*
+ * The device time that a kernel is taken to need: its profile's, else its class's. A profile is made
+ * of what programs tell. Where launches are measured it is believed to say less than the class only
+ * of a kernel that was measured here, and never less than that.
+ */
 struct heddle_prediction {
     uint64_t ns;
     uint32_t flags; /* HEDDLE_PROFILE_ */

@@ -13,6 +13,9 @@
 
 enum { ENTRIES = 4096, PROBES = 16, NODES_MAX = 1024 };
 
+/* Measured launches after which older ones are forgotten, and as many as are wanted at first. */
+enum { BLOCK = 8, FIRST = 3 };
+
 static const uint64_t tomb = UINT64_MAX;
 
 typedef heddle_result (*get_name)(const char **, void *);
@@ -35,11 +38,14 @@ struct known {
 static struct known table[ENTRIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards adding and forgetting */
 
-/* Keys that were described, and how often they were measured. Never forgotten; full is full. */
+/* Keys that were described, and how they were measured. Never forgotten; full is full. */
 static struct {
     uint64_t key;
     uint64_t measured;
-    uint32_t traced; /* number of the last timeline for which it was described */
+    uint32_t traced;    /* number of the last timeline for which it was described */
+    uint64_t took;      /* how many of them are known */
+    uint64_t least_ns;  /* of the present block of them, 0 = it has none */
+    uint64_t before_ns; /* of the block before */
 } keys[ENTRIES];
 
 static uint32_t place(uint64_t handle) {
@@ -269,6 +275,58 @@ void heddle_kernel_traced(uint64_t key, const struct heddle_shape *shape, uint32
         describe(key, shape);
         (void)heddle_capture_exchange(mode);
     }
+}
+
+/* Two threads may change it at once; then one of two times counts, and both are true. */
+void heddle_kernel_took(uint64_t key, uint64_t device_ns) {
+    bool fresh = false;
+    const uint32_t at = key != 0 ? count_of(key, &fresh) : ENTRIES;
+    const uint64_t ns = device_ns != 0 ? device_ns : 1;
+
+    if (at == ENTRIES) {
+        return;
+    }
+    if (heddle_add_seq_cst64(&keys[at].took, 1) % BLOCK == 0) {
+        heddle_store_relaxed64(&keys[at].before_ns, heddle_load_relaxed64(&keys[at].least_ns));
+        heddle_store_relaxed64(&keys[at].least_ns, ns);
+    } else if (heddle_load_relaxed64(&keys[at].least_ns) - 1 >= ns) { /* also of none */
+        heddle_store_relaxed64(&keys[at].least_ns, ns);
+    }
+}
+
+/* The place of a key that was counted before, ENTRIES if it was not. */
+static uint32_t counted(uint64_t key) {
+    for (uint32_t i = 0; key != 0 && i < PROBES; i++) {
+        const uint32_t at = (uint32_t)((key >> 52) + i) % ENTRIES;
+        const uint64_t found = heddle_load_acquire64(&keys[at].key);
+
+        if (found == key) {
+            return at;
+        }
+        if (found == 0) {
+            break;
+        }
+    }
+    return ENTRIES;
+}
+
+uint64_t heddle_kernel_proven(uint64_t key) {
+    const uint32_t at = counted(key);
+    uint64_t least = 0;
+    uint64_t before = 0;
+
+    if (at == ENTRIES) {
+        return 0;
+    }
+    least = heddle_load_relaxed64(&keys[at].least_ns);
+    before = heddle_load_relaxed64(&keys[at].before_ns);
+    return before != 0 && before < least ? before : least;
+}
+
+bool heddle_kernel_unproven(uint64_t key) {
+    const uint32_t at = counted(key);
+
+    return key != 0 && (at == ENTRIES || heddle_load_relaxed64(&keys[at].took) < FIRST);
 }
 
 /*

@@ -63,6 +63,17 @@ void heddle_kernel_measured(uint64_t key, const struct heddle_shape *shape);
 /* The same for a launch that is told for a timeline: once in each, by its number. */
 void heddle_kernel_traced(uint64_t key, const struct heddle_shape *shape, uint32_t number);
 
+/*
+ * How long launches of a kernel took, in memory of this process: what heddled predicts comes from a
+ * segment that the program can write to. proven is the shortest of the last ones, since others on
+ * the device make a launch longer and nothing makes it shorter; 0 = none was measured yet.
+ */
+void heddle_kernel_took(uint64_t key, uint64_t device_ns);
+uint64_t heddle_kernel_proven(uint64_t key);
+
+/* Whether so few launches were measured that the next one should be. */
+bool heddle_kernel_unproven(uint64_t key);
+
 /* A kernel got from a library. */
 void heddle_kernel_from(const void *kernel, const void *library);
 

@@ -37,18 +37,30 @@ static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
     launch->per_thread = per_thread;
     launch->pair = 0;
     launch->token = 0;
+    launch->room_ns = 0;
     launch->key = 0;
     launch->began_ns = 0;
     if ((launch->gate & holding) != 0) {
+        struct heddle_turn turn;
+
         launch->key = heddle_kernel_key(shape);
-        launch->token = heddle_gate_pass((uint32_t)launch->device, launch->key);
+        turn = heddle_gate_pass((uint32_t)launch->device, launch->key);
+        launch->token = turn.token;
+        launch->room_ns = turn.room_ns;
     }
+}
+
+/* A kernel that is predicted has to be proven first, too. */
+static bool measures(const struct heddle_launch *launch) {
+    return launch->stream != NULL &&
+           (heddle_measure_due() ||
+            ((launch->gate & holding) != 0 && heddle_kernel_unproven(launch->key)));
 }
 
 /* Apart, too. The last thing before the driver is called: the time is of the call. */
 static __attribute__((noinline)) void watch(struct heddle_launch *launch,
                                             const struct heddle_shape *shape) {
-    if (launch->stream != NULL && heddle_measure_due()) {
+    if (measures(launch)) {
         heddle_measure_begin(launch, shape);
     }
     if (heddle_trace_wanted() != 0) {
@@ -106,8 +118,7 @@ void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape
  * the launch's event; without a launch nothing fills the gap, without an event its end is not seen.
  */
 static __attribute__((noinline)) void after(const struct heddle_launch *launch, int result) {
-    const bool marked = launch->stream != NULL && (launch->gate & HEDDLE_GATE_WINDOW) != 0 &&
-                        result == HEDDLE_CUDA_SUCCESS;
+    const bool marked = (launch->gate & HEDDLE_GATE_WINDOW) != 0 && result == HEDDLE_CUDA_SUCCESS;
 
     if ((launch->gate & further) != 0 && launch->began_ns != 0 && result == HEDDLE_CUDA_SUCCESS) {
         heddle_trace_end(launch);
@@ -117,6 +128,9 @@ static __attribute__((noinline)) void after(const struct heddle_launch *launch, 
     }
     if ((launch->gate & further) != 0 && launch->token != 0 && !marked) {
         heddle_token_release((uint32_t)launch->device, launch->token);
+    }
+    if ((launch->gate & further) != 0 && launch->room_ns != 0 && !marked) {
+        heddle_window_leave((uint32_t)launch->device, launch->room_ns);
     }
     if (launch->graph && launch->stream != NULL) {
         heddle_graph_memory_refresh();

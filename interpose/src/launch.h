@@ -20,6 +20,7 @@ struct heddle_launch {
     uint32_t pair; /* number + 1 of the events that measure it, 0 = none do */
     void *handle;
     uint64_t token;    /* of the gap that it fills, 0 = none */
+    uint64_t room_ns;  /* that it takes in the window, 0 = none */
     uint64_t key;      /* of the kernel, found out only for launches that wait for their turn or are
                        told for a timeline */
     uint64_t began_ns; /* when the driver was called, 0 = not told for a timeline */

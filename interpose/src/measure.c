@@ -74,6 +74,7 @@ static void finish(struct pair *pair, bool tell) {
         sample->device_ns = ns > pair->lead_ns ? ns - pair->lead_ns : 0;
         heddle_add_seq_cst64(&heddle_client()->devices[sample->device_slot].device_ns,
                              sample->device_ns);
+        heddle_kernel_took(sample->kernel, sample->device_ns);
         if (sample->kernel != 0) {
             heddle_tell_sample(sample);
         }

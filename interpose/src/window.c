@@ -43,7 +43,8 @@ struct window {
     uint32_t first; /* oldest not known to be complete */
     uint32_t count;
     uint64_t outstanding_ns;
-    uint64_t since_ns; /* when the oldest is thought to have begun */
+    uint64_t reserved_ns; /* by launches that are being made */
+    uint64_t since_ns;    /* when the oldest is thought to have begun */
     struct event events[EVENTS];
 };
 
@@ -80,15 +81,42 @@ static void collect(struct window *window) {
     (void)heddle_capture_exchange(mode);
 }
 
+/* However short they are said to be, no more launches are let out than there are events to watch. */
+static uint64_t total(const struct window *window) {
+    return window->count < EVENTS ? heddle_gate_add(window->outstanding_ns, window->reserved_ns)
+                                  : UINT64_MAX;
+}
+
 uint64_t heddle_window_outstanding(uint32_t device) {
     struct window *window = &windows[device];
     uint64_t outstanding = 0;
 
     pthread_mutex_lock(&window->lock);
     collect(window);
-    outstanding = window->outstanding_ns;
+    outstanding = total(window);
     pthread_mutex_unlock(&window->lock);
     return outstanding;
+}
+
+bool heddle_window_reserve(uint32_t device, uint64_t room_ns, uint64_t window_ns) {
+    struct window *window = &windows[device];
+    uint64_t outstanding = 0;
+    bool room = false;
+
+    pthread_mutex_lock(&window->lock);
+    outstanding = total(window);
+    room = outstanding == 0 || heddle_gate_add(outstanding, room_ns) <= window_ns;
+    window->reserved_ns += room ? room_ns : 0;
+    pthread_mutex_unlock(&window->lock);
+    return room;
+}
+
+void heddle_window_leave(uint32_t device, uint64_t room_ns) {
+    struct window *window = &windows[device];
+
+    pthread_mutex_lock(&window->lock);
+    window->reserved_ns -= room_ns;
+    pthread_mutex_unlock(&window->lock);
 }
 
 /* The event belongs to one context; the slot gets another if the program moved on to another. */
@@ -120,11 +148,13 @@ void heddle_window_add(const struct heddle_launch *launch, uint64_t estimate_ns,
     int mode = 0;
 
     pthread_mutex_lock(&window->lock);
+    window->reserved_ns -= launch->room_ns;
     if (window->count == EVENTS) {
         collect(window);
     }
     if (window->count == EVENTS) {
-        take_oldest(window); /* far beyond any window: the newest 64 are bound enough */
+        take_oldest(
+            window); /* this launch waited for its longest time, or others were in between */
     }
     event = &window->events[(window->first + window->count) % EVENTS];
     mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);

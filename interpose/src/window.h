@@ -5,8 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Predicted device time of launches not known to be complete. */
+/*
+ * Predicted device time of launches that are not known to be complete, or about to be made; without
+ * end if there are more than can be watched.
+ */
 uint64_t heddle_window_outstanding(uint32_t device);
+
+/*
+ * Takes room for a launch that may be made, so that several threads do not take the same. False if
+ * there is none any more. With window_ns = UINT64_MAX there always is. Given back with the launch's
+ * event, or by leave.
+ */
+bool heddle_window_reserve(uint32_t device, uint64_t room_ns, uint64_t window_ns);
+void heddle_window_leave(uint32_t device, uint64_t room_ns);
 
 struct heddle_launch;
 

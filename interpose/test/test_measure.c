@@ -260,6 +260,76 @@ TEST("a window counts what is known of each kernel, else the estimate of the cla
     in_child(estimated);
 }
 
+static void boasting(void) {
+    struct test_daemon *daemon = measuring(1000, 0);
+    struct heddle_verdict_device *verdict = &test_daemon_verdict(daemon)->devices[0];
+
+    verdict->estimate_ns = 100000;
+    verdict->window_ns = 10000000;
+    verdict->max_hold_ns = 60000000000U;
+    know(daemon, key_of("saxpy", 7), 1, 0);
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_WINDOW | HEDDLE_GATE_MEASURE);
+    answers()->query = 600;
+    launch(7);
+    CHECK_EQUAL(heddle_window_outstanding(0), 100000);
+    answers()->query = 0;
+    CHECK_EQUAL(heddle_window_outstanding(0), 0);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0); /* what was measured is known now */
+    answers()->query = 600;
+    launch(7);
+    CHECK_EQUAL(heddle_window_outstanding(0), 250000);
+    know(daemon, key_of("saxpy", 7), 300000, 0);
+    launch(7);
+    CHECK_EQUAL(heddle_window_outstanding(0), 550000);
+    test_daemon_kill(daemon);
+}
+
+TEST("a profile is not believed that says less than was measured here, or before anything was") {
+    in_child(boasting);
+}
+
+static void swarming(void) {
+    struct test_daemon *daemon = measuring(0, 0);
+    struct heddle_verdict_device *verdict = &test_daemon_verdict(daemon)->devices[0];
+
+    verdict->estimate_ns = 1;
+    verdict->window_ns = 10000000;
+    verdict->max_hold_ns = 1000000;
+    answers()->query = 600;
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_WINDOW);
+    for (int i = 0; i < 64; i++) {
+        launch(7);
+    }
+    CHECK_EQUAL(test_daemon_client(daemon)->devices[0].overruns, 0);
+    launch(7);
+    CHECK_EQUAL(test_daemon_client(daemon)->devices[0].overruns, 1);
+    test_daemon_kill(daemon);
+}
+
+TEST("no more launches are outstanding than can be watched, however short they are said to be") {
+    in_child(swarming);
+}
+
+static void crowding(void) {
+    struct test_daemon *daemon = measuring(0, 0);
+
+    CHECK(heddle_window_reserve(1, 1000, 400)); /* one is always allowed */
+    CHECK(!heddle_window_reserve(1, 1, 400));
+    heddle_window_leave(1, 1000);
+    CHECK(heddle_window_reserve(1, 300, 400));
+    CHECK(heddle_window_reserve(1, 100, 400));
+    CHECK(!heddle_window_reserve(1, 100, 400));
+    CHECK_EQUAL(heddle_window_outstanding(1), 400);
+    CHECK(heddle_window_reserve(1, 100, UINT64_MAX)); /* has waited for its longest time */
+    heddle_window_leave(1, 500);
+    CHECK_EQUAL(heddle_window_outstanding(1), 0);
+    test_daemon_kill(daemon);
+}
+
+TEST("threads that launch at once do not take the same room") {
+    in_child(crowding);
+}
+
 TEST("a wait sleeps to the end of a steady kernel, and looks more often at others") {
     CHECK_EQUAL(heddle_window_pause(0, 600000, true), 600000);
     CHECK_EQUAL(heddle_window_pause(100000, 5000000, true), 1000000); /* no longer than this */
