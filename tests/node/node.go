@@ -30,6 +30,7 @@ type Options struct {
 	Profile string // as SOFTGPU_PROFILE
 	Config  string // TOML appended to the configuration that New writes
 	Driver  string // folder of the driver, build/softgpu if empty
+	MPS     bool   // kernels of all clients run side by side
 }
 
 // Node is one simulated node. Its methods fail the test that made it.
@@ -73,6 +74,12 @@ func New(t testing.TB, opts Options) *Node {
 	if err := os.WriteFile(n.configPath(), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if opts.MPS {
+		// What tells a driver that a server of MPS runs.
+		if err := errors.Join(os.Mkdir(n.mpsDir(), 0o700), os.WriteFile(filepath.Join(n.mpsDir(), "control"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	n.api = api.NewConn(n.APISocket())
 	return n
 }
@@ -98,6 +105,7 @@ func root(t testing.TB) string {
 func (n *Node) heddled() string    { return filepath.Join(n.build, "bin", "heddled") }
 func (n *Node) client() string     { return filepath.Join(n.build, "test", "heddle-test-client") }
 func (n *Node) attachDir() string  { return filepath.Join(n.dir, "attach") }
+func (n *Node) mpsDir() string     { return filepath.Join(n.dir, "mps") }
 func (n *Node) configPath() string { return filepath.Join(n.dir, "heddled.toml") }
 func (n *Node) logPath() string    { return filepath.Join(n.dir, "heddled.log") }
 
@@ -118,6 +126,9 @@ func (n *Node) DeviceEnv() []string {
 	}
 	if n.opts.Profile != "" {
 		env = append(env, "SOFTGPU_PROFILE="+n.opts.Profile)
+	}
+	if n.opts.MPS {
+		env = append(env, "CUDA_MPS_PIPE_DIRECTORY="+n.mpsDir())
 	}
 	return env
 }
@@ -276,7 +287,7 @@ func (n *Node) Leftovers() []string {
 		}
 		name := strings.TrimPrefix(path, n.dir+"/")
 		switch {
-		case name == "heddled.toml", name == "heddled.log", name == "gpu", strings.HasPrefix(name, "state/"):
+		case name == "heddled.toml", name == "heddled.log", name == "gpu", name == "mps/control", strings.HasPrefix(name, "state/"):
 		default:
 			left = append(left, name)
 		}

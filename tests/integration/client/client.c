@@ -21,12 +21,25 @@
  *   pace NS SYNC_EVERY IDLE_US  the same, idle after each sync ok
  *   looped                launches of that thread so far      ok N MAX_WAITED_NS
  *   endloop                                                   ok N
+ *   serve ROUNDS IDLE_US  launch the captured graph, idle     ok P50_NS P99_NS MAX_NS
+ *                         before each; latency in device time
  *   fork                  go on as the child; parent waits    ok
  *   exit CODE
+ *
+ * And what a client does that means harm (hostile.c), until peace:
+ *
+ *   scribble 0|1 SEED     write noise over the own segment: everything, or what looks possible   ok
+ *   forge NS              say of every launch that it took NS                                    ok
+ *   flood THREADS NS      launch kernels of NS as fast as can be, on a stream for each thread    ok
+ *   flooded               how many of them so far                                                ok N
+ *   stall                 a stream that waits for ever                                           ok
+ *   peace                                                                                        ok
  *
  * A driver error answers "cuda CODE", a wrong command "what COMMAND".
  */
 #include "driver.h"
+#include "hostile.h"
+#include "serve.h"
 
 #include <heddle/yield.h>
 
@@ -209,6 +222,23 @@ static void do_graph(void) {
     answer_number(rc, now_ns() - before);
 }
 
+static void do_serve(uint64_t rounds, uint64_t idle_us) {
+    static float ms[SERVE_ROUNDS_MAX];
+    cu_result rc;
+
+    if (rounds == 0 || rounds > SERVE_ROUNDS_MAX) {
+        puts("what number of rounds");
+        return;
+    }
+    rc = serve(&cu, graph, current_stream(), rounds, idle_us, ms);
+    if (rc != CU_OK) {
+        answer(rc);
+        return;
+    }
+    printf("ok %.0f %.0f %.0f\n", 1e6 * (double)ms[rounds / 2],
+           1e6 * (double)ms[(rounds * 99 + 99) / 100 - 1], 1e6 * (double)ms[rounds - 1]);
+}
+
 static void do_stream(void) {
     cu_result rc;
 
@@ -356,6 +386,8 @@ static bool run_with_numbers(const char *name, uint64_t a, uint64_t b, uint64_t 
         do_launch(a, b == 0 ? 1 : b);
     } else if (strcmp(name, "capture") == 0) {
         do_capture(a, b, c);
+    } else if (strcmp(name, "serve") == 0) {
+        do_serve(a, b);
     } else if (strcmp(name, "yield") == 0) {
         answer_number(CU_OK, heddle_yield(a));
     } else if (strcmp(name, "alloc") == 0) {
@@ -392,7 +424,9 @@ int main(void) {
         if (sscanf(line, "%31s %" SCNu64 " %" SCNu64 " %" SCNu64, name, &a, &b, &c) < 1) {
             continue;
         }
-        if (!run_plain(name) && !run_with_numbers(name, a, b, c)) {
+        const struct hostile_gpu gpu = {.cu = &cu, .context = context, .tick = tick};
+        if (!run_plain(name) && !run_with_numbers(name, a, b, c) &&
+            !hostile_command(&gpu, name, a, b)) {
             printf("what %s\n", name);
         }
     }

@@ -47,6 +47,8 @@ enum { CU_OK = 0, CU_NOT_READY = 600 };
     X(event_create, "cuEventCreate", (cu_event *, unsigned))                                       \
     X(event_record, "cuEventRecord", (cu_event, cu_stream))                                        \
     X(event_sync, "cuEventSynchronize", (cu_event))                                                \
+    X(event_elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))                          \
+    X(wait_value, "cuStreamWaitValue64_v2", (cu_stream, cu_pointer, uint64_t, unsigned))           \
     X(alloc, "cuMemAlloc_v2", (cu_pointer *, size_t))                                              \
     X(free, "cuMemFree_v2", (cu_pointer))                                                          \
     X(info, "cuMemGetInfo_v2", (size_t *, size_t *))                                               \
