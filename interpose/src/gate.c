@@ -62,16 +62,15 @@ uint32_t heddle_gate_word(uint32_t device) {
 
 /* What a kernel is taken to need at least, for which a profile says so much, or nothing. */
 static uint64_t least_of(uint32_t device, uint64_t key, uint64_t profile_ns) {
-    const struct heddle_verdict_device *verdict = verdict_of(device);
     uint64_t proven = 0;
 
     if (profile_ns != 0) {
-        if ((heddle_load_relaxed32(&verdict->gate) & HEDDLE_GATE_MEASURE) == 0) {
+        if (heddle_load_relaxed32(&heddle_verdict()->process.measure_every) == 0) {
             return 0; /* nobody tells anything */
         }
         proven = heddle_kernel_proven(key);
     }
-    return proven != 0 ? proven : heddle_load_relaxed64(&verdict->estimate_ns);
+    return proven != 0 ? proven : heddle_load_relaxed64(&verdict_of(device)->estimate_ns);
 }
 
 struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key) {

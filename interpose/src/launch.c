@@ -52,9 +52,10 @@ static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
 
 /* A kernel that is predicted has to be proven first, too. */
 static bool measures(const struct heddle_launch *launch) {
+    const bool predicted = (launch->gate & holding) != 0;
+
     return launch->stream != NULL &&
-           (heddle_measure_due() ||
-            ((launch->gate & holding) != 0 && heddle_kernel_unproven(launch->key)));
+           heddle_measure_due(predicted && heddle_kernel_unproven(launch->key));
 }
 
 /* Apart, too. The last thing before the driver is called: the time is of the call. */

@@ -6,8 +6,11 @@
 
 #include "launch.h"
 
-/* Whether it is this launch's turn; per thread, so that it costs no shared word. */
-bool heddle_measure_due(void);
+/*
+ * Whether it is this launch's turn; per thread, so that it costs no shared word. first: one of the
+ * first of its kernel, whose turn it is wherever anything is measured.
+ */
+bool heddle_measure_due(bool first);
 
 /* Before the launch, which is remembered on its stream already, and after it. */
 void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shape *shape);
