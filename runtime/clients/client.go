@@ -38,7 +38,9 @@ type client struct {
 	bindings [abi.DevicesMax]*binding
 	gang     *gang  // nil = none
 	slots    slots  // peer slots in use, over all devices
-	measure  uint32 // what it was told last: one launch in so many
+	measure  uint32 // what the Learner asks for: one launch in so many
+	timeline uint32 // number of the timeline for which it tells what it does, 0 = none
+	traces   int    // timelines in which it is
 	gone     bool
 }
 

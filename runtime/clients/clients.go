@@ -179,6 +179,8 @@ type Manager struct {
 	lastGang uint64
 	dirty    []*device
 	evicted  []Info // the latest, oldest first
+	traces   int    // timelines that are being recorded
+	timeline uint32 // number of the last one
 }
 
 // New returns a Manager that accepts nobody yet.

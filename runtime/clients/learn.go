@@ -258,11 +258,20 @@ func (c *lessons) tell() int {
 	return left
 }
 
+// publishMeasure tells the client what to measure, and for which timeline to tell what it does.
+func (c *client) publishMeasure() {
+	every := c.measure
+	if every == 0 && c.timeline != 0 {
+		every = traceMeasure
+	}
+	c.verdict.PublishMeasure(every, c.timeline)
+}
+
 // advise publishes what the client should know.
 func (c *client) advise(m *Manager, a *Advice) {
 	if a.MeasureEvery != c.measure {
 		c.measure = a.MeasureEvery
-		c.verdict.PublishMeasure(a.MeasureEvery, 0)
+		c.publishMeasure()
 	}
 	if !a.Fresh {
 		return
