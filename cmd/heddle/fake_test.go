@@ -39,6 +39,9 @@ type fakeDaemon struct {
 	devices []*heddlev1.Device
 	clients []*heddlev1.Client
 	calls   []string // requests that change something
+
+	trace    []*heddlev1.RecordTraceResponse
+	traceErr error // what ends it, nil = its receiver or its time
 }
 
 var _ api.Backend = (*fakeDaemon)(nil)
@@ -217,6 +220,23 @@ func (d *fakeDaemon) Config(context.Context) (*heddlev1.GetConfigResponse, error
 			{Key: "scheduling.fail", Value: `"open"`, Origin: "file:4"},
 		},
 	}, nil
+}
+
+// RecordTrace sends what the test put there. It ends by itself if it is asked to.
+func (d *fakeDaemon) RecordTrace(ctx context.Context, req *heddlev1.RecordTraceRequest, send func(*heddlev1.RecordTraceResponse) error) error {
+	d.mu.Lock()
+	d.calls = append(d.calls, fmt.Sprint("trace ", req.GetClients(), " ", req.GetDevices(), " ", req.GetDuration().AsDuration()))
+	trace, err := d.trace, d.traceErr
+	d.mu.Unlock()
+	for _, message := range trace {
+		if err := send(message); err != nil {
+			return err
+		}
+	}
+	if err == nil && req.Duration == nil {
+		<-ctx.Done()
+	}
+	return err
 }
 
 func (d *fakeDaemon) changes() []string {

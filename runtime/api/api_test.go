@@ -65,6 +65,19 @@ func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 	return &heddlev1.GetConfigResponse{Toml: "version = 1\n"}, b.err
 }
 
+// RecordTrace sends two messages, and then nothing more until it is told to end.
+func (b *backend) RecordTrace(ctx context.Context, req *heddlev1.RecordTraceRequest, send func(*heddlev1.RecordTraceResponse) error) error {
+	for i := range uint64(2) {
+		if err := send(&heddlev1.RecordTraceResponse{Start: &heddlev1.TraceStart{ClockNs: i}}); err != nil {
+			return err
+		}
+	}
+	if req.Duration == nil {
+		<-ctx.Done()
+	}
+	return b.err
+}
+
 // shortDir is a folder whose name leaves room for a socket: a unix socket's path
 // has 107 bytes, and t.TempDir spends many of them on the name of the test.
 func shortDir(t *testing.T) string {

@@ -34,6 +34,8 @@ type Backend interface {
 	SetPolicy(ctx context.Context, req *heddlev1.SetPolicyRequest) ([]*heddlev1.DevicePolicy, error)
 	Reserve(ctx context.Context, req *heddlev1.ReserveRequest) (*heddlev1.Reservation, error)
 	Reservations(ctx context.Context) ([]*heddlev1.Reservation, error)
+	// RecordTrace calls send until the trace ends; send fails when the caller is gone.
+	RecordTrace(ctx context.Context, req *heddlev1.RecordTraceRequest, send func(*heddlev1.RecordTraceResponse) error) error
 }
 
 // Options are what a Server needs beside its Backend.

@@ -24,6 +24,8 @@ const (
 	// traceKernels bounds the descriptions that are handed on of one client: nobody launches more
 	// kernels than that, but a client may say so.
 	traceKernels = 1 << 14
+	// traceAhead is how far the clocks of two processors may be apart.
+	traceAhead = time.Millisecond
 	// traceMeasure is how many launches one is measured of in a timeline where the Learner needs none:
 	// some of each kernel, for a small part of what a launch costs.
 	traceMeasure = 256
@@ -63,6 +65,7 @@ type TraceLoss struct {
 	Client      uint64
 	Overwritten uint64 // told faster than they were read
 	Dropped     uint64 // read faster than they were received
+	Impossible  uint64 // told with times that cannot be
 }
 
 // Trace lets the clients that match, and those that attach meanwhile, tell what they do, and calls sink

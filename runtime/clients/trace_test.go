@@ -18,7 +18,7 @@ func (p *program) record(edit func(*abi.TraceRecord)) {
 	n := p.seg.Process.TraceHead
 	r := &p.seg.Trace[n%abi.Trace]
 	atomic.StoreUint64(&r.Sequence, 0)
-	r.Kind, r.Kernel, r.DeviceSlot, r.Reason, r.Peer, r.TimeNs = abi.TraceLaunch, 1<<60, 0, 0, 0, n
+	r.Kind, r.Kernel, r.DeviceSlot, r.Reason, r.Peer, r.TimeNs = abi.TraceLaunch, 1<<60, 0, 0, 0, n+1
 	if edit != nil {
 		edit(r)
 	}
@@ -55,7 +55,9 @@ func (t *tape) put(trace *Trace) error {
 	}
 	for _, l := range trace.Losses {
 		sum := t.losses[l.Client]
-		t.losses[l.Client] = TraceLoss{l.Client, sum.Overwritten + l.Overwritten, sum.Dropped + l.Dropped}
+		t.losses[l.Client] = TraceLoss{
+			l.Client, sum.Overwritten + l.Overwritten, sum.Dropped + l.Dropped, sum.Impossible + l.Impossible,
+		}
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func TestClientsTellWhatTheyDoWhileATimelineRuns(t *testing.T) {
 	}
 	count := map[wire.UUID]int{}
 	for _, e := range tape.events {
-		if e.Client == a.welcome.ClientID && e.TimeNs == 0 {
+		if e.Client == a.welcome.ClientID && e.TimeNs == 1 {
 			t.Errorf("%+v was there before", e)
 		}
 		count[e.Device]++
@@ -265,6 +267,24 @@ func (s *server) timelines() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.traces
+}
+
+func TestEventsOfTheFutureAreNotTold(t *testing.T) {
+	s := serve(t, func(o *Options) { o.Now = func() uint64 { return 1000 } })
+	a := attach(t, s.path, hello("a"))
+	a.open(0, gpu0)
+	tape := newTape()
+	roll(t, s, tape, TraceFilter{}, tape.put)
+	eventually(t, "a is asked", func() bool { return a.timeline() != 0 })
+	const latest = 1000 + uint64(traceAhead)
+	for _, tt := range []struct{ time, duration uint64 }{
+		{latest, 0}, {latest + 1, 0}, {500, latest - 500}, {500, latest - 499}, {0, 1}, {1 << 63, 1}, {1, 1},
+	} {
+		a.record(func(r *abi.TraceRecord) { r.TimeNs, r.DurationNs = tt.time, tt.duration })
+	}
+	eventually(t, "the others are told", tape.when(func() bool {
+		return len(tape.events) == 3 && tape.losses[a.welcome.ClientID].Impossible == 4
+	}))
 }
 
 func TestALiarIsEvictedFromTheTimeline(t *testing.T) {

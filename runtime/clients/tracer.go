@@ -147,7 +147,9 @@ func (r *traced) read(t *tracer) error {
 	if err != nil {
 		return err
 	}
-	lost, err := r.events.Read(func(e shm.Trace) {
+	loss := TraceLoss{Client: id}
+	first := len(t.next.Events)
+	loss.Overwritten, err = r.events.Read(func(e shm.Trace) {
 		device := r.devices[e.Slot]
 		if device == (wire.UUID{}) || len(t.filter.Devices) != 0 && !slices.Contains(t.filter.Devices, device) {
 			return
@@ -158,8 +160,21 @@ func (r *traced) read(t *tracer) error {
 		}
 		t.next.Events = append(t.next.Events, event)
 	})
-	t.count(TraceLoss{Client: id, Overwritten: lost})
+	loss.Impossible = t.check(first)
+	t.count(loss)
 	return err
+}
+
+// check takes out the events from the first on that end in the future, or began before the clock: they
+// would make a picture of all others too small to be seen. The clock is read after the events were.
+func (t *tracer) check(first int) (impossible uint64) {
+	latest := t.m.opt.Now() + uint64(traceAhead)
+	all := len(t.next.Events)
+	kept := slices.DeleteFunc(t.next.Events[first:], func(e TraceEvent) bool {
+		return e.TimeNs == 0 || e.TimeNs > latest || uint64(e.Duration) > latest-e.TimeNs // not negative
+	})
+	t.next.Events = t.next.Events[:first+len(kept)]
+	return uint64(all - len(t.next.Events))
 }
 
 // take returns what there is to hand on, nil = nothing. Events for which there is no room are dropped;
@@ -204,12 +219,13 @@ func (t *tracer) drop(events []TraceEvent) {
 }
 
 func (t *tracer) count(loss TraceLoss) {
-	if loss.Overwritten == 0 && loss.Dropped == 0 {
+	if loss == (TraceLoss{Client: loss.Client}) {
 		return
 	}
 	sum := t.losses[loss.Client]
 	sum.Client = loss.Client
 	sum.Overwritten += loss.Overwritten
 	sum.Dropped += loss.Dropped
+	sum.Impossible += loss.Impossible
 	t.losses[loss.Client] = sum
 }

@@ -82,6 +82,129 @@ func (ClientState) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{0}
 }
 
+type TraceKind int32
+
+const (
+	TraceKind_TRACE_KIND_UNSPECIFIED TraceKind = 0
+	// A call of the driver that launched.
+	TraceKind_TRACE_KIND_LAUNCH TraceKind = 1
+	// The measured device time of the launch with the same client, device,
+	// stream and time.
+	TraceKind_TRACE_KIND_DEVICE TraceKind = 2
+	// A wait at the gate, for one reason.
+	TraceKind_TRACE_KIND_HOLD TraceKind = 3
+	// The time in which the client had no work on the device.
+	TraceKind_TRACE_KIND_GAP TraceKind = 4
+)
+
+// Enum value maps for TraceKind.
+var (
+	TraceKind_name = map[int32]string{
+		0: "TRACE_KIND_UNSPECIFIED",
+		1: "TRACE_KIND_LAUNCH",
+		2: "TRACE_KIND_DEVICE",
+		3: "TRACE_KIND_HOLD",
+		4: "TRACE_KIND_GAP",
+	}
+	TraceKind_value = map[string]int32{
+		"TRACE_KIND_UNSPECIFIED": 0,
+		"TRACE_KIND_LAUNCH":      1,
+		"TRACE_KIND_DEVICE":      2,
+		"TRACE_KIND_HOLD":        3,
+		"TRACE_KIND_GAP":         4,
+	}
+)
+
+func (x TraceKind) Enum() *TraceKind {
+	p := new(TraceKind)
+	*p = x
+	return p
+}
+
+func (x TraceKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TraceKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_v1_heddle_proto_enumTypes[1].Descriptor()
+}
+
+func (TraceKind) Type() protoreflect.EnumType {
+	return &file_heddle_v1_heddle_proto_enumTypes[1]
+}
+
+func (x TraceKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TraceKind.Descriptor instead.
+func (TraceKind) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{1}
+}
+
+type TraceReason int32
+
+const (
+	TraceReason_TRACE_REASON_UNSPECIFIED TraceReason = 0
+	// Closed by heddled.
+	TraceReason_TRACE_REASON_CLOSED TraceReason = 1
+	// Too much of the client's own work was outstanding.
+	TraceReason_TRACE_REASON_WINDOW TraceReason = 2
+	// A higher class was busy, or had been a moment ago.
+	TraceReason_TRACE_REASON_PEER TraceReason = 3
+	// It fitted into a gap that another of its class was filling.
+	TraceReason_TRACE_REASON_TOKEN TraceReason = 4
+	// Longer than a launch of its class may be.
+	TraceReason_TRACE_REASON_LONG TraceReason = 5
+)
+
+// Enum value maps for TraceReason.
+var (
+	TraceReason_name = map[int32]string{
+		0: "TRACE_REASON_UNSPECIFIED",
+		1: "TRACE_REASON_CLOSED",
+		2: "TRACE_REASON_WINDOW",
+		3: "TRACE_REASON_PEER",
+		4: "TRACE_REASON_TOKEN",
+		5: "TRACE_REASON_LONG",
+	}
+	TraceReason_value = map[string]int32{
+		"TRACE_REASON_UNSPECIFIED": 0,
+		"TRACE_REASON_CLOSED":      1,
+		"TRACE_REASON_WINDOW":      2,
+		"TRACE_REASON_PEER":        3,
+		"TRACE_REASON_TOKEN":       4,
+		"TRACE_REASON_LONG":        5,
+	}
+)
+
+func (x TraceReason) Enum() *TraceReason {
+	p := new(TraceReason)
+	*p = x
+	return p
+}
+
+func (x TraceReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TraceReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_v1_heddle_proto_enumTypes[2].Descriptor()
+}
+
+func (TraceReason) Type() protoreflect.EnumType {
+	return &file_heddle_v1_heddle_proto_enumTypes[2]
+}
+
+func (x TraceReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TraceReason.Descriptor instead.
+func (TraceReason) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{2}
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1961,6 +2084,601 @@ func (x *Reservation) GetAtRisk() string {
 	return ""
 }
 
+type RecordTraceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ids; empty = all, those that attach meanwhile included.
+	Clients []uint64 `protobuf:"varint,1,rep,packed,name=clients,proto3" json:"clients,omitempty"`
+	// UUIDs; empty = all devices of the node.
+	Devices []string `protobuf:"bytes,2,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Absent = until the caller goes. A trace that ends by itself is complete.
+	Duration      *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordTraceRequest) Reset() {
+	*x = RecordTraceRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordTraceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordTraceRequest) ProtoMessage() {}
+
+func (x *RecordTraceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordTraceRequest.ProtoReflect.Descriptor instead.
+func (*RecordTraceRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RecordTraceRequest) GetClients() []uint64 {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *RecordTraceRequest) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *RecordTraceRequest) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+// What comes first in a message is needed to understand what follows, in this
+// message and in later ones.
+type RecordTraceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the first message alone.
+	Start   *TraceStart    `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	Clients []*Client      `protobuf:"bytes,2,rep,name=clients,proto3" json:"clients,omitempty"`
+	Devices []*TraceDevice `protobuf:"bytes,3,rep,name=devices,proto3" json:"devices,omitempty"`
+	Kernels []*TraceKernel `protobuf:"bytes,4,rep,name=kernels,proto3" json:"kernels,omitempty"`
+	// Of one client in the order in which it told them: a wait or an idle time
+	// when it was over, a launch when the driver's call had returned.
+	Events        []*TraceEvent `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"`
+	Losses        []*TraceLoss  `protobuf:"bytes,6,rep,name=losses,proto3" json:"losses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordTraceResponse) Reset() {
+	*x = RecordTraceResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordTraceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordTraceResponse) ProtoMessage() {}
+
+func (x *RecordTraceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordTraceResponse.ProtoReflect.Descriptor instead.
+func (*RecordTraceResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RecordTraceResponse) GetStart() *TraceStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *RecordTraceResponse) GetClients() []*Client {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *RecordTraceResponse) GetDevices() []*TraceDevice {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *RecordTraceResponse) GetKernels() []*TraceKernel {
+	if x != nil {
+		return x.Kernels
+	}
+	return nil
+}
+
+func (x *RecordTraceResponse) GetEvents() []*TraceEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *RecordTraceResponse) GetLosses() []*TraceLoss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+type TraceStart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The same moment on the clock of all events.
+	ClockNs       uint64 `protobuf:"varint,2,opt,name=clock_ns,json=clockNs,proto3" json:"clock_ns,omitempty"`
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceStart) Reset() {
+	*x = TraceStart{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceStart) ProtoMessage() {}
+
+func (x *TraceStart) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceStart.ProtoReflect.Descriptor instead.
+func (*TraceStart) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *TraceStart) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *TraceStart) GetClockNs() uint64 {
+	if x != nil {
+		return x.ClockNs
+	}
+	return 0
+}
+
+func (x *TraceStart) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type TraceDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Uuid  string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	// By which events name it.
+	Number uint32 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// As NVML counts; of a MIG device, of the one that it is part of.
+	Index         uint32 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceDevice) Reset() {
+	*x = TraceDevice{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceDevice) ProtoMessage() {}
+
+func (x *TraceDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceDevice.ProtoReflect.Descriptor instead.
+func (*TraceDevice) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *TraceDevice) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *TraceDevice) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TraceDevice) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *TraceDevice) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type TraceKernel struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Client uint64                 `protobuf:"varint,1,opt,name=client,proto3" json:"client,omitempty"`
+	Key    uint64                 `protobuf:"fixed64,2,opt,name=key,proto3" json:"key,omitempty"`
+	// Empty = the driver does not tell.
+	Name          string   `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Grid          []uint32 `protobuf:"varint,4,rep,packed,name=grid,proto3" json:"grid,omitempty"`
+	Block         []uint32 `protobuf:"varint,5,rep,packed,name=block,proto3" json:"block,omitempty"`
+	SharedBytes   uint32   `protobuf:"varint,6,opt,name=shared_bytes,json=sharedBytes,proto3" json:"shared_bytes,omitempty"`
+	Graph         bool     `protobuf:"varint,7,opt,name=graph,proto3" json:"graph,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceKernel) Reset() {
+	*x = TraceKernel{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceKernel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceKernel) ProtoMessage() {}
+
+func (x *TraceKernel) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceKernel.ProtoReflect.Descriptor instead.
+func (*TraceKernel) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *TraceKernel) GetClient() uint64 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *TraceKernel) GetKey() uint64 {
+	if x != nil {
+		return x.Key
+	}
+	return 0
+}
+
+func (x *TraceKernel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TraceKernel) GetGrid() []uint32 {
+	if x != nil {
+		return x.Grid
+	}
+	return nil
+}
+
+func (x *TraceKernel) GetBlock() []uint32 {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *TraceKernel) GetSharedBytes() uint32 {
+	if x != nil {
+		return x.SharedBytes
+	}
+	return 0
+}
+
+func (x *TraceKernel) GetGraph() bool {
+	if x != nil {
+		return x.Graph
+	}
+	return false
+}
+
+type TraceEvent struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Kind       TraceKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.v1.TraceKind" json:"kind,omitempty"`
+	Client     uint64                 `protobuf:"varint,2,opt,name=client,proto3" json:"client,omitempty"`
+	Device     uint32                 `protobuf:"varint,3,opt,name=device,proto3" json:"device,omitempty"`
+	TimeNs     uint64                 `protobuf:"fixed64,4,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"`
+	DurationNs uint64                 `protobuf:"varint,5,opt,name=duration_ns,json=durationNs,proto3" json:"duration_ns,omitempty"`
+	// Device time of the launch, or length of the idle time, as it was
+	// predicted; 0 = it was not.
+	PredictedNs uint64 `protobuf:"varint,6,opt,name=predicted_ns,json=predictedNs,proto3" json:"predicted_ns,omitempty"`
+	// Of an idle time, the kernel before it; 0 = unknown.
+	Kernel uint64 `protobuf:"fixed64,7,opt,name=kernel,proto3" json:"kernel,omitempty"`
+	// The client's own number; absent = unknown.
+	Stream *uint32     `protobuf:"varint,8,opt,name=stream,proto3,oneof" json:"stream,omitempty"`
+	Reason TraceReason `protobuf:"varint,9,opt,name=reason,proto3,enum=heddle.v1.TraceReason" json:"reason,omitempty"`
+	// The client for which it waited, 0 = none, or not known.
+	Holder uint64 `protobuf:"varint,10,opt,name=holder,proto3" json:"holder,omitempty"`
+	// Ended by the longest hold of its class.
+	Overrun bool `protobuf:"varint,11,opt,name=overrun,proto3" json:"overrun,omitempty"`
+	// Of a launch: its device time follows.
+	Measured      bool `protobuf:"varint,12,opt,name=measured,proto3" json:"measured,omitempty"`
+	Graph         bool `protobuf:"varint,13,opt,name=graph,proto3" json:"graph,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceEvent) Reset() {
+	*x = TraceEvent{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceEvent) ProtoMessage() {}
+
+func (x *TraceEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceEvent.ProtoReflect.Descriptor instead.
+func (*TraceEvent) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *TraceEvent) GetKind() TraceKind {
+	if x != nil {
+		return x.Kind
+	}
+	return TraceKind_TRACE_KIND_UNSPECIFIED
+}
+
+func (x *TraceEvent) GetClient() uint64 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetDevice() uint32 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetTimeNs() uint64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetDurationNs() uint64 {
+	if x != nil {
+		return x.DurationNs
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetPredictedNs() uint64 {
+	if x != nil {
+		return x.PredictedNs
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetKernel() uint64 {
+	if x != nil {
+		return x.Kernel
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetStream() uint32 {
+	if x != nil && x.Stream != nil {
+		return *x.Stream
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetReason() TraceReason {
+	if x != nil {
+		return x.Reason
+	}
+	return TraceReason_TRACE_REASON_UNSPECIFIED
+}
+
+func (x *TraceEvent) GetHolder() uint64 {
+	if x != nil {
+		return x.Holder
+	}
+	return 0
+}
+
+func (x *TraceEvent) GetOverrun() bool {
+	if x != nil {
+		return x.Overrun
+	}
+	return false
+}
+
+func (x *TraceEvent) GetMeasured() bool {
+	if x != nil {
+		return x.Measured
+	}
+	return false
+}
+
+func (x *TraceEvent) GetGraph() bool {
+	if x != nil {
+		return x.Graph
+	}
+	return false
+}
+
+// Events of a client that are missing.
+type TraceLoss struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Client uint64                 `protobuf:"varint,1,opt,name=client,proto3" json:"client,omitempty"`
+	// Told faster than heddled read them.
+	Overwritten uint64 `protobuf:"varint,2,opt,name=overwritten,proto3" json:"overwritten,omitempty"`
+	// Read faster than the caller received them.
+	Dropped uint64 `protobuf:"varint,3,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Told with times that cannot be.
+	Impossible    uint64 `protobuf:"varint,4,opt,name=impossible,proto3" json:"impossible,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceLoss) Reset() {
+	*x = TraceLoss{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceLoss) ProtoMessage() {}
+
+func (x *TraceLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceLoss.ProtoReflect.Descriptor instead.
+func (*TraceLoss) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *TraceLoss) GetClient() uint64 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *TraceLoss) GetOverwritten() uint64 {
+	if x != nil {
+		return x.Overwritten
+	}
+	return 0
+}
+
+func (x *TraceLoss) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *TraceLoss) GetImpossible() uint64 {
+	if x != nil {
+		return x.Impossible
+	}
+	return 0
+}
+
 var File_heddle_v1_heddle_proto protoreflect.FileDescriptor
 
 const file_heddle_v1_heddle_proto_rawDesc = "" +
@@ -2118,12 +2836,79 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\bdeadline\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x126\n" +
 	"\tmax_block\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bmaxBlock\x125\n" +
 	"\bresponse\x18\a \x01(\v2\x19.google.protobuf.DurationR\bresponse\x12\x17\n" +
-	"\aat_risk\x18\b \x01(\tR\x06atRisk*z\n" +
+	"\aat_risk\x18\b \x01(\tR\x06atRisk\"\x7f\n" +
+	"\x12RecordTraceRequest\x12\x18\n" +
+	"\aclients\x18\x01 \x03(\x04R\aclients\x12\x18\n" +
+	"\adevices\x18\x02 \x03(\tR\adevices\x125\n" +
+	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xb0\x02\n" +
+	"\x13RecordTraceResponse\x12+\n" +
+	"\x05start\x18\x01 \x01(\v2\x15.heddle.v1.TraceStartR\x05start\x12+\n" +
+	"\aclients\x18\x02 \x03(\v2\x11.heddle.v1.ClientR\aclients\x120\n" +
+	"\adevices\x18\x03 \x03(\v2\x16.heddle.v1.TraceDeviceR\adevices\x120\n" +
+	"\akernels\x18\x04 \x03(\v2\x16.heddle.v1.TraceKernelR\akernels\x12-\n" +
+	"\x06events\x18\x05 \x03(\v2\x15.heddle.v1.TraceEventR\x06events\x12,\n" +
+	"\x06losses\x18\x06 \x03(\v2\x14.heddle.v1.TraceLossR\x06losses\"q\n" +
+	"\n" +
+	"TraceStart\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
+	"\bclock_ns\x18\x02 \x01(\x04R\aclockNs\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"c\n" +
+	"\vTraceDevice\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\rR\x05index\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"\xae\x01\n" +
+	"\vTraceKernel\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\x04R\x06client\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\x06R\x03key\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04grid\x18\x04 \x03(\rR\x04grid\x12\x14\n" +
+	"\x05block\x18\x05 \x03(\rR\x05block\x12!\n" +
+	"\fshared_bytes\x18\x06 \x01(\rR\vsharedBytes\x12\x14\n" +
+	"\x05graph\x18\a \x01(\bR\x05graph\"\x97\x03\n" +
+	"\n" +
+	"TraceEvent\x12(\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x14.heddle.v1.TraceKindR\x04kind\x12\x16\n" +
+	"\x06client\x18\x02 \x01(\x04R\x06client\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\rR\x06device\x12\x17\n" +
+	"\atime_ns\x18\x04 \x01(\x06R\x06timeNs\x12\x1f\n" +
+	"\vduration_ns\x18\x05 \x01(\x04R\n" +
+	"durationNs\x12!\n" +
+	"\fpredicted_ns\x18\x06 \x01(\x04R\vpredictedNs\x12\x16\n" +
+	"\x06kernel\x18\a \x01(\x06R\x06kernel\x12\x1b\n" +
+	"\x06stream\x18\b \x01(\rH\x00R\x06stream\x88\x01\x01\x12.\n" +
+	"\x06reason\x18\t \x01(\x0e2\x16.heddle.v1.TraceReasonR\x06reason\x12\x16\n" +
+	"\x06holder\x18\n" +
+	" \x01(\x04R\x06holder\x12\x18\n" +
+	"\aoverrun\x18\v \x01(\bR\aoverrun\x12\x1a\n" +
+	"\bmeasured\x18\f \x01(\bR\bmeasured\x12\x14\n" +
+	"\x05graph\x18\r \x01(\bR\x05graphB\t\n" +
+	"\a_stream\"\x7f\n" +
+	"\tTraceLoss\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\x04R\x06client\x12 \n" +
+	"\voverwritten\x18\x02 \x01(\x04R\voverwritten\x12\x18\n" +
+	"\adropped\x18\x03 \x01(\x04R\adropped\x12\x1e\n" +
+	"\n" +
+	"impossible\x18\x04 \x01(\x04R\n" +
+	"impossible*z\n" +
 	"\vClientState\x12\x1c\n" +
 	"\x18CLIENT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CLIENT_STATE_ATTACHED\x10\x01\x12\x18\n" +
 	"\x14CLIENT_STATE_WAITING\x10\x02\x12\x18\n" +
-	"\x14CLIENT_STATE_EVICTED\x10\x032\xfb\x05\n" +
+	"\x14CLIENT_STATE_EVICTED\x10\x03*~\n" +
+	"\tTraceKind\x12\x1a\n" +
+	"\x16TRACE_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11TRACE_KIND_LAUNCH\x10\x01\x12\x15\n" +
+	"\x11TRACE_KIND_DEVICE\x10\x02\x12\x13\n" +
+	"\x0fTRACE_KIND_HOLD\x10\x03\x12\x12\n" +
+	"\x0eTRACE_KIND_GAP\x10\x04*\xa3\x01\n" +
+	"\vTraceReason\x12\x1c\n" +
+	"\x18TRACE_REASON_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13TRACE_REASON_CLOSED\x10\x01\x12\x17\n" +
+	"\x13TRACE_REASON_WINDOW\x10\x02\x12\x15\n" +
+	"\x11TRACE_REASON_PEER\x10\x03\x12\x16\n" +
+	"\x12TRACE_REASON_TOKEN\x10\x04\x12\x15\n" +
+	"\x11TRACE_REASON_LONG\x10\x052\xcb\x06\n" +
 	"\rHeddleService\x12=\n" +
 	"\x06Status\x12\x18.heddle.v1.StatusRequest\x1a\x19.heddle.v1.StatusResponse\x12L\n" +
 	"\vListDevices\x12\x1d.heddle.v1.ListDevicesRequest\x1a\x1e.heddle.v1.ListDevicesResponse\x12L\n" +
@@ -2134,7 +2919,8 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\tGetConfig\x12\x1b.heddle.v1.GetConfigRequest\x1a\x1c.heddle.v1.GetConfigResponse\x12F\n" +
 	"\tSetPolicy\x12\x1b.heddle.v1.SetPolicyRequest\x1a\x1c.heddle.v1.SetPolicyResponse\x12@\n" +
 	"\aReserve\x12\x19.heddle.v1.ReserveRequest\x1a\x1a.heddle.v1.ReserveResponse\x12[\n" +
-	"\x10ListReservations\x12\".heddle.v1.ListReservationsRequest\x1a#.heddle.v1.ListReservationsResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
+	"\x10ListReservations\x12\".heddle.v1.ListReservationsRequest\x1a#.heddle.v1.ListReservationsResponse\x12N\n" +
+	"\vRecordTrace\x12\x1d.heddle.v1.RecordTraceRequest\x1a\x1e.heddle.v1.RecordTraceResponse0\x01BAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
 
 var (
 	file_heddle_v1_heddle_proto_rawDescOnce sync.Once
@@ -2148,87 +2934,108 @@ func file_heddle_v1_heddle_proto_rawDescGZIP() []byte {
 	return file_heddle_v1_heddle_proto_rawDescData
 }
 
-var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_heddle_v1_heddle_proto_goTypes = []any{
 	(ClientState)(0),                 // 0: heddle.v1.ClientState
-	(*StatusRequest)(nil),            // 1: heddle.v1.StatusRequest
-	(*StatusResponse)(nil),           // 2: heddle.v1.StatusResponse
-	(*ListDevicesRequest)(nil),       // 3: heddle.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),      // 4: heddle.v1.ListDevicesResponse
-	(*Device)(nil),                   // 5: heddle.v1.Device
-	(*MIGDevice)(nil),                // 6: heddle.v1.MIGDevice
-	(*ListClientsRequest)(nil),       // 7: heddle.v1.ListClientsRequest
-	(*ListClientsResponse)(nil),      // 8: heddle.v1.ListClientsResponse
-	(*WatchClientsRequest)(nil),      // 9: heddle.v1.WatchClientsRequest
-	(*Client)(nil),                   // 10: heddle.v1.Client
-	(*ClientDevice)(nil),             // 11: heddle.v1.ClientDevice
-	(*SetClientRequest)(nil),         // 12: heddle.v1.SetClientRequest
-	(*SetClientResponse)(nil),        // 13: heddle.v1.SetClientResponse
-	(*SetTenantRequest)(nil),         // 14: heddle.v1.SetTenantRequest
-	(*SetTenantResponse)(nil),        // 15: heddle.v1.SetTenantResponse
-	(*GetConfigRequest)(nil),         // 16: heddle.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),        // 17: heddle.v1.GetConfigResponse
-	(*ConfigOrigin)(nil),             // 18: heddle.v1.ConfigOrigin
-	(*SetPolicyRequest)(nil),         // 19: heddle.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),        // 20: heddle.v1.SetPolicyResponse
-	(*DevicePolicy)(nil),             // 21: heddle.v1.DevicePolicy
-	(*ReserveRequest)(nil),           // 22: heddle.v1.ReserveRequest
-	(*ReserveResponse)(nil),          // 23: heddle.v1.ReserveResponse
-	(*ListReservationsRequest)(nil),  // 24: heddle.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil), // 25: heddle.v1.ListReservationsResponse
-	(*Reservation)(nil),              // 26: heddle.v1.Reservation
-	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
+	(TraceKind)(0),                   // 1: heddle.v1.TraceKind
+	(TraceReason)(0),                 // 2: heddle.v1.TraceReason
+	(*StatusRequest)(nil),            // 3: heddle.v1.StatusRequest
+	(*StatusResponse)(nil),           // 4: heddle.v1.StatusResponse
+	(*ListDevicesRequest)(nil),       // 5: heddle.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),      // 6: heddle.v1.ListDevicesResponse
+	(*Device)(nil),                   // 7: heddle.v1.Device
+	(*MIGDevice)(nil),                // 8: heddle.v1.MIGDevice
+	(*ListClientsRequest)(nil),       // 9: heddle.v1.ListClientsRequest
+	(*ListClientsResponse)(nil),      // 10: heddle.v1.ListClientsResponse
+	(*WatchClientsRequest)(nil),      // 11: heddle.v1.WatchClientsRequest
+	(*Client)(nil),                   // 12: heddle.v1.Client
+	(*ClientDevice)(nil),             // 13: heddle.v1.ClientDevice
+	(*SetClientRequest)(nil),         // 14: heddle.v1.SetClientRequest
+	(*SetClientResponse)(nil),        // 15: heddle.v1.SetClientResponse
+	(*SetTenantRequest)(nil),         // 16: heddle.v1.SetTenantRequest
+	(*SetTenantResponse)(nil),        // 17: heddle.v1.SetTenantResponse
+	(*GetConfigRequest)(nil),         // 18: heddle.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),        // 19: heddle.v1.GetConfigResponse
+	(*ConfigOrigin)(nil),             // 20: heddle.v1.ConfigOrigin
+	(*SetPolicyRequest)(nil),         // 21: heddle.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 22: heddle.v1.SetPolicyResponse
+	(*DevicePolicy)(nil),             // 23: heddle.v1.DevicePolicy
+	(*ReserveRequest)(nil),           // 24: heddle.v1.ReserveRequest
+	(*ReserveResponse)(nil),          // 25: heddle.v1.ReserveResponse
+	(*ListReservationsRequest)(nil),  // 26: heddle.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil), // 27: heddle.v1.ListReservationsResponse
+	(*Reservation)(nil),              // 28: heddle.v1.Reservation
+	(*RecordTraceRequest)(nil),       // 29: heddle.v1.RecordTraceRequest
+	(*RecordTraceResponse)(nil),      // 30: heddle.v1.RecordTraceResponse
+	(*TraceStart)(nil),               // 31: heddle.v1.TraceStart
+	(*TraceDevice)(nil),              // 32: heddle.v1.TraceDevice
+	(*TraceKernel)(nil),              // 33: heddle.v1.TraceKernel
+	(*TraceEvent)(nil),               // 34: heddle.v1.TraceEvent
+	(*TraceLoss)(nil),                // 35: heddle.v1.TraceLoss
+	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 37: google.protobuf.Duration
 }
 var file_heddle_v1_heddle_proto_depIdxs = []int32{
-	27, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	5,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
-	6,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
-	10, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
-	28, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
+	36, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	7,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
+	8,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
+	12, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
+	37, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
 	0,  // 5: heddle.v1.Client.state:type_name -> heddle.v1.ClientState
-	27, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
-	11, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
-	10, // 8: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
-	18, // 9: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
-	21, // 10: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
-	28, // 11: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
-	28, // 12: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
-	28, // 13: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
-	28, // 14: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
-	26, // 15: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
-	26, // 16: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
-	28, // 17: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
-	28, // 18: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
-	28, // 19: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
-	28, // 20: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
-	28, // 21: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
-	1,  // 22: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
-	3,  // 23: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
-	7,  // 24: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
-	9,  // 25: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
-	12, // 26: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
-	14, // 27: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
-	16, // 28: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
-	19, // 29: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
-	22, // 30: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
-	24, // 31: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
-	2,  // 32: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
-	4,  // 33: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
-	8,  // 34: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
-	8,  // 35: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
-	13, // 36: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
-	15, // 37: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
-	17, // 38: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
-	20, // 39: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
-	23, // 40: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
-	25, // 41: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
-	32, // [32:42] is the sub-list for method output_type
-	22, // [22:32] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	36, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
+	13, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
+	12, // 8: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
+	20, // 9: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
+	23, // 10: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
+	37, // 11: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
+	37, // 12: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
+	37, // 13: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
+	37, // 14: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
+	28, // 15: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
+	28, // 16: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
+	37, // 17: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
+	37, // 18: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
+	37, // 19: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
+	37, // 20: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
+	37, // 21: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
+	37, // 22: heddle.v1.RecordTraceRequest.duration:type_name -> google.protobuf.Duration
+	31, // 23: heddle.v1.RecordTraceResponse.start:type_name -> heddle.v1.TraceStart
+	12, // 24: heddle.v1.RecordTraceResponse.clients:type_name -> heddle.v1.Client
+	32, // 25: heddle.v1.RecordTraceResponse.devices:type_name -> heddle.v1.TraceDevice
+	33, // 26: heddle.v1.RecordTraceResponse.kernels:type_name -> heddle.v1.TraceKernel
+	34, // 27: heddle.v1.RecordTraceResponse.events:type_name -> heddle.v1.TraceEvent
+	35, // 28: heddle.v1.RecordTraceResponse.losses:type_name -> heddle.v1.TraceLoss
+	36, // 29: heddle.v1.TraceStart.time:type_name -> google.protobuf.Timestamp
+	1,  // 30: heddle.v1.TraceEvent.kind:type_name -> heddle.v1.TraceKind
+	2,  // 31: heddle.v1.TraceEvent.reason:type_name -> heddle.v1.TraceReason
+	3,  // 32: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
+	5,  // 33: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
+	9,  // 34: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
+	11, // 35: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
+	14, // 36: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
+	16, // 37: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
+	18, // 38: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
+	21, // 39: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
+	24, // 40: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
+	26, // 41: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
+	29, // 42: heddle.v1.HeddleService.RecordTrace:input_type -> heddle.v1.RecordTraceRequest
+	4,  // 43: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
+	6,  // 44: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
+	10, // 45: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
+	10, // 46: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
+	15, // 47: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
+	17, // 48: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
+	19, // 49: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
+	22, // 50: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
+	25, // 51: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
+	27, // 52: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
+	30, // 53: heddle.v1.HeddleService.RecordTrace:output_type -> heddle.v1.RecordTraceResponse
+	43, // [43:54] is the sub-list for method output_type
+	32, // [32:43] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_heddle_v1_heddle_proto_init() }
@@ -2242,13 +3049,14 @@ func file_heddle_v1_heddle_proto_init() {
 		(*SetClientRequest_Pid)(nil),
 	}
 	file_heddle_v1_heddle_proto_msgTypes[13].OneofWrappers = []any{}
+	file_heddle_v1_heddle_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_v1_heddle_proto_rawDesc), len(file_heddle_v1_heddle_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   26,
+			NumEnums:      3,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -61,6 +61,9 @@ const (
 	// HeddleServiceListReservationsProcedure is the fully-qualified name of the HeddleService's
 	// ListReservations RPC.
 	HeddleServiceListReservationsProcedure = "/heddle.v1.HeddleService/ListReservations"
+	// HeddleServiceRecordTraceProcedure is the fully-qualified name of the HeddleService's RecordTrace
+	// RPC.
+	HeddleServiceRecordTraceProcedure = "/heddle.v1.HeddleService/RecordTrace"
 )
 
 // HeddleServiceClient is a client for the heddle.v1.HeddleService service.
@@ -84,6 +87,9 @@ type HeddleServiceClient interface {
 	// a promise back.
 	Reserve(context.Context, *v1.ReserveRequest) (*v1.ReserveResponse, error)
 	ListReservations(context.Context, *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error)
+	// RecordTrace lets clients tell everything that they do, and hands it on as
+	// it comes, until the time is over or the caller goes.
+	RecordTrace(context.Context, *v1.RecordTraceRequest) (*connect.ServerStreamForClient[v1.RecordTraceResponse], error)
 }
 
 // NewHeddleServiceClient constructs a client for the heddle.v1.HeddleService service. By default,
@@ -157,6 +163,12 @@ func NewHeddleServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(heddleServiceMethods.ByName("ListReservations")),
 			connect.WithClientOptions(opts...),
 		),
+		recordTrace: connect.NewClient[v1.RecordTraceRequest, v1.RecordTraceResponse](
+			httpClient,
+			baseURL+HeddleServiceRecordTraceProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("RecordTrace")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -172,6 +184,7 @@ type heddleServiceClient struct {
 	setPolicy        *connect.Client[v1.SetPolicyRequest, v1.SetPolicyResponse]
 	reserve          *connect.Client[v1.ReserveRequest, v1.ReserveResponse]
 	listReservations *connect.Client[v1.ListReservationsRequest, v1.ListReservationsResponse]
+	recordTrace      *connect.Client[v1.RecordTraceRequest, v1.RecordTraceResponse]
 }
 
 // Status calls heddle.v1.HeddleService.Status.
@@ -260,6 +273,11 @@ func (c *heddleServiceClient) ListReservations(ctx context.Context, req *v1.List
 	return nil, err
 }
 
+// RecordTrace calls heddle.v1.HeddleService.RecordTrace.
+func (c *heddleServiceClient) RecordTrace(ctx context.Context, req *v1.RecordTraceRequest) (*connect.ServerStreamForClient[v1.RecordTraceResponse], error) {
+	return c.recordTrace.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // HeddleServiceHandler is an implementation of the heddle.v1.HeddleService service.
 type HeddleServiceHandler interface {
 	// Status answers as soon as heddled serves; it needs no rights.
@@ -281,6 +299,9 @@ type HeddleServiceHandler interface {
 	// a promise back.
 	Reserve(context.Context, *v1.ReserveRequest) (*v1.ReserveResponse, error)
 	ListReservations(context.Context, *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error)
+	// RecordTrace lets clients tell everything that they do, and hands it on as
+	// it comes, until the time is over or the caller goes.
+	RecordTrace(context.Context, *v1.RecordTraceRequest, *connect.ServerStream[v1.RecordTraceResponse]) error
 }
 
 // NewHeddleServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -350,6 +371,12 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(heddleServiceMethods.ByName("ListReservations")),
 		connect.WithHandlerOptions(opts...),
 	)
+	heddleServiceRecordTraceHandler := connect.NewServerStreamHandlerSimple(
+		HeddleServiceRecordTraceProcedure,
+		svc.RecordTrace,
+		connect.WithSchema(heddleServiceMethods.ByName("RecordTrace")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/heddle.v1.HeddleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case HeddleServiceStatusProcedure:
@@ -372,6 +399,8 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 			heddleServiceReserveHandler.ServeHTTP(w, r)
 		case HeddleServiceListReservationsProcedure:
 			heddleServiceListReservationsHandler.ServeHTTP(w, r)
+		case HeddleServiceRecordTraceProcedure:
+			heddleServiceRecordTraceHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -419,4 +448,8 @@ func (UnimplementedHeddleServiceHandler) Reserve(context.Context, *v1.ReserveReq
 
 func (UnimplementedHeddleServiceHandler) ListReservations(context.Context, *v1.ListReservationsRequest) (*v1.ListReservationsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.ListReservations is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) RecordTrace(context.Context, *v1.RecordTraceRequest, *connect.ServerStream[v1.RecordTraceResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.RecordTrace is not implemented"))
 }
