@@ -197,6 +197,86 @@ static void a_waiter_for_the_lock_outlives_a_lost_wake(void) {
     }
 }
 
+/* Has the lock most of the time. */
+static void hog_the_lock(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    say(to_parent[1]);
+    for (;;) {
+        sg_state_lock(&node);
+        uint64_t until = sg_monotonic_ns() + 300000;
+        while (sg_monotonic_ns() < until) {
+        }
+        sg_state_unlock(&node);
+        usleep(20);
+    }
+}
+
+static int stop_with_tool(pid_t pid) {
+    const char *build = getenv("BUILD");
+    char tool[256];
+    char number[16];
+    int status = 1;
+    snprintf(tool, sizeof(tool), "%s/softgpu/bin/softgpu", build != NULL ? build : "build");
+    snprintf(number, sizeof(number), "%d", (int)pid);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(tool, tool, "stop", number, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    return status;
+}
+
+static void a_process_can_be_stopped_without_the_lock(void) {
+    struct sg_node node;
+    OK(pipe(to_parent));
+    OK(sg_state_open(&node, NULL, NULL));
+    pid_t pid = start(hog_the_lock);
+    hear(to_parent[0]);
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(stop_with_tool(pid), 0);
+        bool free = sg_state_lock_within(&node, 10000000000u);
+        CHECK(free);
+        if (free) {
+            sg_state_unlock(&node);
+        }
+        kill(pid, SIGCONT);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    sg_state_close(&node);
+    close(to_parent[0]);
+    close(to_parent[1]);
+}
+
+static void wait_for_the_stopped(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    CHECK(!sg_state_lock_within(&node, 50000000));
+    exit(check_failures);
+}
+
+static void stop_with_the_lock(void) {
+    struct sg_node node;
+    OK(sg_state_open(&node, NULL, NULL));
+    sg_state_lock(&node);
+    raise(SIGSTOP);
+    sg_state_unlock(&node);
+}
+
+/* Nobody takes the lock from a stopped holder, and whoever may give up does. */
+static void a_stopped_holder_keeps_the_lock(void) {
+    int status;
+    pid_t pid = start(stop_with_the_lock);
+    waitpid(pid, &status, WUNTRACED);
+    CHECK(WIFSTOPPED(status));
+    CHECK_EQ(status_of(wait_for_the_stopped), 0);
+    kill(pid, SIGCONT);
+    CHECK(ends_well(pid));
+    CHECK_EQ(status_of(lock_and_unlock), 0);
+}
+
 /* Leaves behind a child that the C library knows nothing of, with all open files. */
 static void leave_an_heir(void) {
     begin();
@@ -443,6 +523,8 @@ int main(void) {
     RUN("50 kills leave the device as it was", fifty_kills_leave_the_device_as_it_was);
     RUN("a dead holder of the lock is repaired", a_dead_holder_of_the_lock_is_repaired);
     RUN("a waiter for the lock outlives a lost wake", a_waiter_for_the_lock_outlives_a_lost_wake);
+    RUN("a process can be stopped without the lock", a_process_can_be_stopped_without_the_lock);
+    RUN("a stopped holder keeps the lock", a_stopped_holder_keeps_the_lock);
     RUN("a dead parent is noticed while its child lives",
         a_dead_parent_is_noticed_while_its_child_lives);
     RUN("injected faults strike where they should", injected_faults_strike_where_they_should);

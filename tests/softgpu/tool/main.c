@@ -18,6 +18,8 @@ static const struct {
     {"fault", tool_fault,
      "fault ENTRY RESULT [--after N] [--pid P] [--sticky] [--always] [--random SEED PROBABILITY]\n"
      "  fault --clear              an entry answers RESULT; --sticky loses the context too"},
+    {"stop", tool_stop,
+     "stop PID                   SIGSTOP, at a moment when the process holds up no other"},
     {"replay", tool_replay,
      "replay FILE                start and end of a script's operations, simulated"},
     {"names", tool_names,

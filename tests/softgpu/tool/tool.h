@@ -3,7 +3,6 @@
 #ifndef SOFTGPU_TOOL_H
 #define SOFTGPU_TOOL_H
 
-int tool_show(int argc, char **argv);
 struct sg_node;
 
 int tool_open(struct sg_node *node, const char *command, const char *gpus);
@@ -14,5 +13,6 @@ int tool_create(int argc, char **argv);
 int tool_show(int argc, char **argv);
 int tool_fault(int argc, char **argv);
 int tool_set(int argc, char **argv);
+int tool_stop(int argc, char **argv);
 
 #endif /* SOFTGPU_TOOL_H */
