@@ -92,10 +92,11 @@ struct heddle_prediction heddle_gate_predict(uint32_t device, uint64_t key) {
 
 static void decide(uint32_t device, struct view *view) {
     const struct heddle_verdict_device *verdict = verdict_of(device);
-    const struct heddle_prediction prediction = heddle_gate_predict(device, view->key);
     struct heddle_gate_input *input = &view->input;
+    struct heddle_prediction prediction;
 
     input->gate = heddle_gate_word(device);
+    prediction = heddle_gate_predict(device, view->key);
     input->estimate_ns = prediction.ns;
     input->beside = (prediction.flags & HEDDLE_PROFILE_CORUN) != 0;
     input->window_ns = heddle_load_relaxed64(&verdict->window_ns);
