@@ -211,6 +211,12 @@ func (d *fakeDaemon) Reservations(context.Context) ([]*heddlev1.Reservation, err
 	}, nil
 }
 
+func (d *fakeDaemon) SetMeasure(context.Context, *heddlev1.SetMeasureRequest) error { return nil }
+
+func (d *fakeDaemon) SetSensitivity(context.Context, *heddlev1.SetSensitivityRequest) error {
+	return nil
+}
+
 func (d *fakeDaemon) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 	return &heddlev1.GetConfigResponse{
 		Toml: "version = 1\n\n[scheduling]\nfail = \"open\"\n",

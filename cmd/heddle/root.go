@@ -52,6 +52,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newSetCmd(a),
 		newPolicyCmd(a),
 		newReserveCmd(a),
+		newProbeCmd(a),
 		newStatusCmd(a),
 		newDoctorCmd(a),
 		newDemoCmd(a),

@@ -61,6 +61,12 @@ func (b *backend) Reservations(context.Context) ([]*heddlev1.Reservation, error)
 	return []*heddlev1.Reservation{{Pid: 1}}, b.err
 }
 
+func (b *backend) SetMeasure(context.Context, *heddlev1.SetMeasureRequest) error { return b.err }
+
+func (b *backend) SetSensitivity(context.Context, *heddlev1.SetSensitivityRequest) error {
+	return b.err
+}
+
 func (b *backend) Config(context.Context) (*heddlev1.GetConfigResponse, error) {
 	return &heddlev1.GetConfigResponse{Toml: "version = 1\n"}, b.err
 }

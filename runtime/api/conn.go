@@ -183,6 +183,18 @@ func (c *Conn) Reservations(ctx context.Context) ([]*heddlev1.Reservation, error
 	return res.GetReservations(), c.fromConnect(err)
 }
 
+// SetMeasure has one launch in every of a client measured, 0 = as configured.
+func (c *Conn) SetMeasure(ctx context.Context, client uint64, every uint32) error {
+	_, err := c.service.SetMeasure(ctx, &heddlev1.SetMeasureRequest{Client: client, Every: every})
+	return c.fromConnect(err)
+}
+
+// SetSensitivity keeps how much a client's workload suffers from others.
+func (c *Conn) SetSensitivity(ctx context.Context, req *heddlev1.SetSensitivityRequest) error {
+	_, err := c.service.SetSensitivity(ctx, req)
+	return c.fromConnect(err)
+}
+
 // Config asks for the configuration in force.
 func (c *Conn) Config(ctx context.Context) (*heddlev1.GetConfigResponse, error) {
 	res, err := c.service.GetConfig(ctx, &heddlev1.GetConfigRequest{})

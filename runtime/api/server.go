@@ -36,6 +36,8 @@ type Backend interface {
 	Reservations(ctx context.Context) ([]*heddlev1.Reservation, error)
 	// RecordTrace calls send until the trace ends; send fails when the caller is gone.
 	RecordTrace(ctx context.Context, req *heddlev1.RecordTraceRequest, send func(*heddlev1.RecordTraceResponse) error) error
+	SetMeasure(ctx context.Context, req *heddlev1.SetMeasureRequest) error
+	SetSensitivity(ctx context.Context, req *heddlev1.SetSensitivityRequest) error
 }
 
 // Options are what a Server needs beside its Backend.
@@ -221,6 +223,20 @@ func (h *handler) Reserve(ctx context.Context, req *heddlev1.ReserveRequest) (*h
 func (h *handler) ListReservations(ctx context.Context, _ *heddlev1.ListReservationsRequest) (*heddlev1.ListReservationsResponse, error) {
 	list, err := h.backend.Reservations(ctx)
 	return &heddlev1.ListReservationsResponse{Reservations: list}, toConnect(err)
+}
+
+func (h *handler) SetMeasure(ctx context.Context, req *heddlev1.SetMeasureRequest) (*heddlev1.SetMeasureResponse, error) {
+	if err := h.mayChange(ctx); err != nil {
+		return nil, err
+	}
+	return &heddlev1.SetMeasureResponse{}, toConnect(h.backend.SetMeasure(ctx, req))
+}
+
+func (h *handler) SetSensitivity(ctx context.Context, req *heddlev1.SetSensitivityRequest) (*heddlev1.SetSensitivityResponse, error) {
+	if err := h.mayChange(ctx); err != nil {
+		return nil, err
+	}
+	return &heddlev1.SetSensitivityResponse{}, toConnect(h.backend.SetSensitivity(ctx, req))
 }
 
 func (h *handler) GetConfig(ctx context.Context, _ *heddlev1.GetConfigRequest) (*heddlev1.GetConfigResponse, error) {

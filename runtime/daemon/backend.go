@@ -144,6 +144,7 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 	p.LaunchesPerSecond = rates.LaunchesPerSecond
 	for i := range c.Devices {
 		p.Devices = append(p.Devices, b.protoClientDevice(&c.Devices[i], &rates))
+		b.addKnown(p.Devices[i], c.ID, c.Devices[i].UUID)
 	}
 	return p
 }

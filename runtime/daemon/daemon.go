@@ -55,6 +55,7 @@ type Daemon struct {
 	library   *library.Library
 	policies  *policies
 	planner   *planner
+	learner   *learner // nil = nothing is learnt
 
 	reservations *reservations
 	clients      *clients.Manager

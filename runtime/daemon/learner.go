@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"sync"
+
 	"github.com/heddle-project/heddle/runtime/clients"
 	"github.com/heddle-project/heddle/runtime/gpu"
 	"github.com/heddle-project/heddle/runtime/library"
@@ -16,6 +18,18 @@ type learner struct {
 	inventory *inventory
 	policies  *policies
 	library   *library.Library
+
+	mu    sync.Mutex
+	asked map[uint64]uint32 // by client: one launch in so many, as somebody asked for
+}
+
+// ask has one launch in every of a client measured where it is known, 0 = as otherwise.
+func (l *learner) ask(client uint64, every uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked[client] = every; every == 0 {
+		delete(l.asked, client)
+	}
 }
 
 // watchedMore is how many times more launches are measured of a client that others yield to: from
@@ -47,7 +61,7 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 			},
 			Descriptions: descriptions(lesson.Kernels),
 			Samples:      samples(lesson.Samples, d),
-			Sparse:       l.every(d),
+			Sparse:       l.every(lesson.Client, d),
 			Beside:       sched.Bound(d.Beside),
 		})
 		if advice.MeasureEvery == 0 || a.MeasureEvery != 0 && a.MeasureEvery < advice.MeasureEvery {
@@ -63,8 +77,13 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 }
 
 // every is how many launches of a known workload there shall be to one that is measured on a device.
-func (l *learner) every(d *clients.LessonDevice) uint32 {
+func (l *learner) every(client uint64, d *clients.LessonDevice) uint32 {
+	l.mu.Lock()
+	asked := l.asked[client]
+	l.mu.Unlock()
 	switch {
+	case asked != 0:
+		return asked
 	case d.Alone:
 		// Nobody needs to know more of it now, and its launches take the fast path meanwhile.
 		return 0
@@ -76,7 +95,10 @@ func (l *learner) every(d *clients.LessonDevice) uint32 {
 }
 
 // Leave implements clients.Learner.
-func (l *learner) Leave(client uint64) { l.library.Leave(client) }
+func (l *learner) Leave(client uint64) {
+	l.ask(client, 0)
+	l.library.Leave(client)
+}
 
 func descriptions(kernels []shm.Kernel) []profiles.Description {
 	list := make([]profiles.Description, len(kernels))

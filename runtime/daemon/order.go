@@ -159,11 +159,13 @@ func (d *Daemon) makeManager(context.Context) error {
 	}
 	d.planner.maxBlock = d.reservations.maxBlock
 	d.admission.realtime = d.reservations.of
-	var teacher clients.Learner
+	var teacher clients.Learner // a nil pointer in an interface is not nil
 	if d.cfg.Scheduling.Measure != 0 {
-		teacher = &learner{
+		d.learner = &learner{
 			sparse: uint32(d.cfg.Scheduling.Measure), inventory: &d.inventory, policies: d.policies, library: d.library,
+			asked: map[uint64]uint32{},
 		}
+		teacher = d.learner
 	}
 	secret := d.store.Secret()
 	fail := uint32(abi.FailOpen)

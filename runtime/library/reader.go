@@ -32,6 +32,7 @@ type reader struct {
 	version uint64
 	table   []profiles.Entry
 	demand  sched.Demand
+	covered float64
 }
 
 // Workload says what a client runs, and on what.
@@ -87,7 +88,10 @@ func (l *Library) Learn(who Reader, lesson *Lesson) Advice {
 	}
 	l.knownMu.Lock()
 	defer l.knownMu.Unlock()
-	l.known[who] = Known{Demand: r.demand, Measured: r.slowdown.Measured, Expected: r.slowdown.Expected}
+	l.known[who] = Known{
+		Profile: r.book.profile.ID, Demand: r.demand, Covered: r.covered, Learning: a.MeasureEvery == 1,
+		Measured: r.slowdown.Measured, Expected: r.slowdown.Expected,
+	}
 	return a
 }
 
@@ -126,11 +130,17 @@ func (r *reader) refresh(now time.Time, beside sched.Bound) {
 	r.made, r.version, r.beside = now, r.book.version, beside
 	r.table, _ = r.book.profile.Table(r.device, beside)
 	r.demand = r.book.profile.Demand(r.device)
+	r.covered = r.book.profile.Summary().Covered
 }
 
-// Known is what a policy is told of a client.
+// Known is what is known of a client.
 type Known struct {
-	Demand sched.Demand
+	Profile profiles.ID // in which it reads, zero = in none
+	Demand  sched.Demand
+	// Covered is the part of its device time of late that is of known kernels, and Learning says that
+	// each of its launches is measured.
+	Covered  float64
+	Learning bool
 	// Measured is how long its measured launches took, and Expected what the profile said before;
 	// both only grow.
 	Measured, Expected time.Duration

@@ -1056,9 +1056,17 @@ type ClientDevice struct {
 	Holds           uint64  `protobuf:"varint,6,opt,name=holds,proto3" json:"holds,omitempty"`
 	Overruns        uint64  `protobuf:"varint,7,opt,name=overruns,proto3" json:"overruns,omitempty"`
 	// "open", "yielding", "yielded to", "closed".
-	Gate          string `protobuf:"bytes,8,opt,name=gate,proto3" json:"gate,omitempty"`
-	Busy          bool   `protobuf:"varint,9,opt,name=busy,proto3" json:"busy,omitempty"`
-	Held          bool   `protobuf:"varint,10,opt,name=held,proto3" json:"held,omitempty"`
+	Gate string `protobuf:"bytes,8,opt,name=gate,proto3" json:"gate,omitempty"`
+	Busy bool   `protobuf:"varint,9,opt,name=busy,proto3" json:"busy,omitempty"`
+	Held bool   `protobuf:"varint,10,opt,name=held,proto3" json:"held,omitempty"`
+	// How long its measured launches took, and what its profile had expected;
+	// both only grow.
+	Measured *durationpb.Duration `protobuf:"bytes,11,opt,name=measured,proto3" json:"measured,omitempty"`
+	Expected *durationpb.Duration `protobuf:"bytes,12,opt,name=expected,proto3" json:"expected,omitempty"`
+	// Share of its device time of late that is of kernels whose time is known.
+	CoveredShare float64 `protobuf:"fixed64,13,opt,name=covered_share,json=coveredShare,proto3" json:"covered_share,omitempty"`
+	// Each launch is measured, as its kernels are not known yet.
+	Learning      bool `protobuf:"varint,14,opt,name=learning,proto3" json:"learning,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1159,6 +1167,34 @@ func (x *ClientDevice) GetBusy() bool {
 func (x *ClientDevice) GetHeld() bool {
 	if x != nil {
 		return x.Held
+	}
+	return false
+}
+
+func (x *ClientDevice) GetMeasured() *durationpb.Duration {
+	if x != nil {
+		return x.Measured
+	}
+	return nil
+}
+
+func (x *ClientDevice) GetExpected() *durationpb.Duration {
+	if x != nil {
+		return x.Expected
+	}
+	return nil
+}
+
+func (x *ClientDevice) GetCoveredShare() float64 {
+	if x != nil {
+		return x.CoveredShare
+	}
+	return 0
+}
+
+func (x *ClientDevice) GetLearning() bool {
+	if x != nil {
+		return x.Learning
 	}
 	return false
 }
@@ -2679,6 +2715,247 @@ func (x *TraceLoss) GetImpossible() uint64 {
 	return 0
 }
 
+type SetSensitivityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A living client, for its workload, on a device that it has opened.
+	Client        uint64                `protobuf:"varint,1,opt,name=client,proto3" json:"client,omitempty"`
+	Device        string                `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	Channels      []*ChannelSensitivity `protobuf:"bytes,3,rep,name=channels,proto3" json:"channels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSensitivityRequest) Reset() {
+	*x = SetSensitivityRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSensitivityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSensitivityRequest) ProtoMessage() {}
+
+func (x *SetSensitivityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSensitivityRequest.ProtoReflect.Descriptor instead.
+func (*SetSensitivityRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *SetSensitivityRequest) GetClient() uint64 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *SetSensitivityRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *SetSensitivityRequest) GetChannels() []*ChannelSensitivity {
+	if x != nil {
+		return x.Channels
+	}
+	return nil
+}
+
+type ChannelSensitivity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "dram", "l2", "issue", "fma", "fp64", "tensor".
+	Channel string `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Slowdown beside a hog that takes a quarter, half, three quarters and all
+	// of the channel; 1 = none.
+	Slowdown      []float64 `protobuf:"fixed64,2,rep,packed,name=slowdown,proto3" json:"slowdown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChannelSensitivity) Reset() {
+	*x = ChannelSensitivity{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChannelSensitivity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChannelSensitivity) ProtoMessage() {}
+
+func (x *ChannelSensitivity) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChannelSensitivity.ProtoReflect.Descriptor instead.
+func (*ChannelSensitivity) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ChannelSensitivity) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *ChannelSensitivity) GetSlowdown() []float64 {
+	if x != nil {
+		return x.Slowdown
+	}
+	return nil
+}
+
+type SetSensitivityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSensitivityResponse) Reset() {
+	*x = SetSensitivityResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSensitivityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSensitivityResponse) ProtoMessage() {}
+
+func (x *SetSensitivityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSensitivityResponse.ProtoReflect.Descriptor instead.
+func (*SetSensitivityResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{35}
+}
+
+type SetMeasureRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Client uint64                 `protobuf:"varint,1,opt,name=client,proto3" json:"client,omitempty"`
+	// 0 = as heddled's configuration says.
+	Every         uint32 `protobuf:"varint,2,opt,name=every,proto3" json:"every,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMeasureRequest) Reset() {
+	*x = SetMeasureRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMeasureRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMeasureRequest) ProtoMessage() {}
+
+func (x *SetMeasureRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMeasureRequest.ProtoReflect.Descriptor instead.
+func (*SetMeasureRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SetMeasureRequest) GetClient() uint64 {
+	if x != nil {
+		return x.Client
+	}
+	return 0
+}
+
+func (x *SetMeasureRequest) GetEvery() uint32 {
+	if x != nil {
+		return x.Every
+	}
+	return 0
+}
+
+type SetMeasureResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMeasureResponse) Reset() {
+	*x = SetMeasureResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMeasureResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMeasureResponse) ProtoMessage() {}
+
+func (x *SetMeasureResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMeasureResponse.ProtoReflect.Descriptor instead.
+func (*SetMeasureResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{37}
+}
+
 var File_heddle_v1_heddle_proto protoreflect.FileDescriptor
 
 const file_heddle_v1_heddle_proto_rawDesc = "" +
@@ -2760,7 +3037,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x04gang\x18\x14 \x01(\tR\x04gang\x12\x1b\n" +
 	"\tgang_size\x18\x15 \x01(\rR\bgangSize\x12\x1d\n" +
 	"\n" +
-	"gang_ranks\x18\x16 \x01(\rR\tgangRanks\"\xb1\x02\n" +
+	"gang_ranks\x18\x16 \x01(\rR\tgangRanks\"\xe0\x03\n" +
 	"\fClientDevice\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\"\n" +
 	"\n" +
@@ -2774,7 +3051,11 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x04gate\x18\b \x01(\tR\x04gate\x12\x12\n" +
 	"\x04busy\x18\t \x01(\bR\x04busy\x12\x12\n" +
 	"\x04held\x18\n" +
-	" \x01(\bR\x04heldB\r\n" +
+	" \x01(\bR\x04held\x125\n" +
+	"\bmeasured\x18\v \x01(\v2\x19.google.protobuf.DurationR\bmeasured\x125\n" +
+	"\bexpected\x18\f \x01(\v2\x19.google.protobuf.DurationR\bexpected\x12#\n" +
+	"\rcovered_share\x18\r \x01(\x01R\fcoveredShare\x12\x1a\n" +
+	"\blearning\x18\x0e \x01(\bR\blearningB\r\n" +
 	"\v_busy_share\"\xae\x01\n" +
 	"\x10SetClientRequest\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\x04H\x00R\x02id\x12\x12\n" +
@@ -2890,7 +3171,19 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\adropped\x18\x03 \x01(\x04R\adropped\x12\x1e\n" +
 	"\n" +
 	"impossible\x18\x04 \x01(\x04R\n" +
-	"impossible*z\n" +
+	"impossible\"\x82\x01\n" +
+	"\x15SetSensitivityRequest\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\x04R\x06client\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x129\n" +
+	"\bchannels\x18\x03 \x03(\v2\x1d.heddle.v1.ChannelSensitivityR\bchannels\"J\n" +
+	"\x12ChannelSensitivity\x12\x18\n" +
+	"\achannel\x18\x01 \x01(\tR\achannel\x12\x1a\n" +
+	"\bslowdown\x18\x02 \x03(\x01R\bslowdown\"\x18\n" +
+	"\x16SetSensitivityResponse\"A\n" +
+	"\x11SetMeasureRequest\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\x04R\x06client\x12\x14\n" +
+	"\x05every\x18\x02 \x01(\rR\x05every\"\x14\n" +
+	"\x12SetMeasureResponse*z\n" +
 	"\vClientState\x12\x1c\n" +
 	"\x18CLIENT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CLIENT_STATE_ATTACHED\x10\x01\x12\x18\n" +
@@ -2908,7 +3201,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x13TRACE_REASON_WINDOW\x10\x02\x12\x15\n" +
 	"\x11TRACE_REASON_PEER\x10\x03\x12\x16\n" +
 	"\x12TRACE_REASON_TOKEN\x10\x04\x12\x15\n" +
-	"\x11TRACE_REASON_LONG\x10\x052\xcb\x06\n" +
+	"\x11TRACE_REASON_LONG\x10\x052\xed\a\n" +
 	"\rHeddleService\x12=\n" +
 	"\x06Status\x12\x18.heddle.v1.StatusRequest\x1a\x19.heddle.v1.StatusResponse\x12L\n" +
 	"\vListDevices\x12\x1d.heddle.v1.ListDevicesRequest\x1a\x1e.heddle.v1.ListDevicesResponse\x12L\n" +
@@ -2920,7 +3213,10 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\tSetPolicy\x12\x1b.heddle.v1.SetPolicyRequest\x1a\x1c.heddle.v1.SetPolicyResponse\x12@\n" +
 	"\aReserve\x12\x19.heddle.v1.ReserveRequest\x1a\x1a.heddle.v1.ReserveResponse\x12[\n" +
 	"\x10ListReservations\x12\".heddle.v1.ListReservationsRequest\x1a#.heddle.v1.ListReservationsResponse\x12N\n" +
-	"\vRecordTrace\x12\x1d.heddle.v1.RecordTraceRequest\x1a\x1e.heddle.v1.RecordTraceResponse0\x01BAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
+	"\vRecordTrace\x12\x1d.heddle.v1.RecordTraceRequest\x1a\x1e.heddle.v1.RecordTraceResponse0\x01\x12I\n" +
+	"\n" +
+	"SetMeasure\x12\x1c.heddle.v1.SetMeasureRequest\x1a\x1d.heddle.v1.SetMeasureResponse\x12U\n" +
+	"\x0eSetSensitivity\x12 .heddle.v1.SetSensitivityRequest\x1a!.heddle.v1.SetSensitivityResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
 
 var (
 	file_heddle_v1_heddle_proto_rawDescOnce sync.Once
@@ -2935,7 +3231,7 @@ func file_heddle_v1_heddle_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_heddle_v1_heddle_proto_goTypes = []any{
 	(ClientState)(0),                 // 0: heddle.v1.ClientState
 	(TraceKind)(0),                   // 1: heddle.v1.TraceKind
@@ -2973,69 +3269,81 @@ var file_heddle_v1_heddle_proto_goTypes = []any{
 	(*TraceKernel)(nil),              // 33: heddle.v1.TraceKernel
 	(*TraceEvent)(nil),               // 34: heddle.v1.TraceEvent
 	(*TraceLoss)(nil),                // 35: heddle.v1.TraceLoss
-	(*timestamppb.Timestamp)(nil),    // 36: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 37: google.protobuf.Duration
+	(*SetSensitivityRequest)(nil),    // 36: heddle.v1.SetSensitivityRequest
+	(*ChannelSensitivity)(nil),       // 37: heddle.v1.ChannelSensitivity
+	(*SetSensitivityResponse)(nil),   // 38: heddle.v1.SetSensitivityResponse
+	(*SetMeasureRequest)(nil),        // 39: heddle.v1.SetMeasureRequest
+	(*SetMeasureResponse)(nil),       // 40: heddle.v1.SetMeasureResponse
+	(*timestamppb.Timestamp)(nil),    // 41: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 42: google.protobuf.Duration
 }
 var file_heddle_v1_heddle_proto_depIdxs = []int32{
-	36, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	41, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
 	7,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
 	8,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
 	12, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
-	37, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
+	42, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
 	0,  // 5: heddle.v1.Client.state:type_name -> heddle.v1.ClientState
-	36, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
+	41, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
 	13, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
-	12, // 8: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
-	20, // 9: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
-	23, // 10: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
-	37, // 11: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
-	37, // 12: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
-	37, // 13: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
-	37, // 14: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
-	28, // 15: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
-	28, // 16: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
-	37, // 17: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
-	37, // 18: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
-	37, // 19: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
-	37, // 20: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
-	37, // 21: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
-	37, // 22: heddle.v1.RecordTraceRequest.duration:type_name -> google.protobuf.Duration
-	31, // 23: heddle.v1.RecordTraceResponse.start:type_name -> heddle.v1.TraceStart
-	12, // 24: heddle.v1.RecordTraceResponse.clients:type_name -> heddle.v1.Client
-	32, // 25: heddle.v1.RecordTraceResponse.devices:type_name -> heddle.v1.TraceDevice
-	33, // 26: heddle.v1.RecordTraceResponse.kernels:type_name -> heddle.v1.TraceKernel
-	34, // 27: heddle.v1.RecordTraceResponse.events:type_name -> heddle.v1.TraceEvent
-	35, // 28: heddle.v1.RecordTraceResponse.losses:type_name -> heddle.v1.TraceLoss
-	36, // 29: heddle.v1.TraceStart.time:type_name -> google.protobuf.Timestamp
-	1,  // 30: heddle.v1.TraceEvent.kind:type_name -> heddle.v1.TraceKind
-	2,  // 31: heddle.v1.TraceEvent.reason:type_name -> heddle.v1.TraceReason
-	3,  // 32: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
-	5,  // 33: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
-	9,  // 34: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
-	11, // 35: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
-	14, // 36: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
-	16, // 37: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
-	18, // 38: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
-	21, // 39: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
-	24, // 40: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
-	26, // 41: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
-	29, // 42: heddle.v1.HeddleService.RecordTrace:input_type -> heddle.v1.RecordTraceRequest
-	4,  // 43: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
-	6,  // 44: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
-	10, // 45: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
-	10, // 46: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
-	15, // 47: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
-	17, // 48: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
-	19, // 49: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
-	22, // 50: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
-	25, // 51: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
-	27, // 52: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
-	30, // 53: heddle.v1.HeddleService.RecordTrace:output_type -> heddle.v1.RecordTraceResponse
-	43, // [43:54] is the sub-list for method output_type
-	32, // [32:43] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	42, // 8: heddle.v1.ClientDevice.measured:type_name -> google.protobuf.Duration
+	42, // 9: heddle.v1.ClientDevice.expected:type_name -> google.protobuf.Duration
+	12, // 10: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
+	20, // 11: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
+	23, // 12: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
+	42, // 13: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
+	42, // 14: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
+	42, // 15: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
+	42, // 16: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
+	28, // 17: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
+	28, // 18: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
+	42, // 19: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
+	42, // 20: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
+	42, // 21: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
+	42, // 22: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
+	42, // 23: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
+	42, // 24: heddle.v1.RecordTraceRequest.duration:type_name -> google.protobuf.Duration
+	31, // 25: heddle.v1.RecordTraceResponse.start:type_name -> heddle.v1.TraceStart
+	12, // 26: heddle.v1.RecordTraceResponse.clients:type_name -> heddle.v1.Client
+	32, // 27: heddle.v1.RecordTraceResponse.devices:type_name -> heddle.v1.TraceDevice
+	33, // 28: heddle.v1.RecordTraceResponse.kernels:type_name -> heddle.v1.TraceKernel
+	34, // 29: heddle.v1.RecordTraceResponse.events:type_name -> heddle.v1.TraceEvent
+	35, // 30: heddle.v1.RecordTraceResponse.losses:type_name -> heddle.v1.TraceLoss
+	41, // 31: heddle.v1.TraceStart.time:type_name -> google.protobuf.Timestamp
+	1,  // 32: heddle.v1.TraceEvent.kind:type_name -> heddle.v1.TraceKind
+	2,  // 33: heddle.v1.TraceEvent.reason:type_name -> heddle.v1.TraceReason
+	37, // 34: heddle.v1.SetSensitivityRequest.channels:type_name -> heddle.v1.ChannelSensitivity
+	3,  // 35: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
+	5,  // 36: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
+	9,  // 37: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
+	11, // 38: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
+	14, // 39: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
+	16, // 40: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
+	18, // 41: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
+	21, // 42: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
+	24, // 43: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
+	26, // 44: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
+	29, // 45: heddle.v1.HeddleService.RecordTrace:input_type -> heddle.v1.RecordTraceRequest
+	39, // 46: heddle.v1.HeddleService.SetMeasure:input_type -> heddle.v1.SetMeasureRequest
+	36, // 47: heddle.v1.HeddleService.SetSensitivity:input_type -> heddle.v1.SetSensitivityRequest
+	4,  // 48: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
+	6,  // 49: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
+	10, // 50: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
+	10, // 51: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
+	15, // 52: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
+	17, // 53: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
+	19, // 54: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
+	22, // 55: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
+	25, // 56: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
+	27, // 57: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
+	30, // 58: heddle.v1.HeddleService.RecordTrace:output_type -> heddle.v1.RecordTraceResponse
+	40, // 59: heddle.v1.HeddleService.SetMeasure:output_type -> heddle.v1.SetMeasureResponse
+	38, // 60: heddle.v1.HeddleService.SetSensitivity:output_type -> heddle.v1.SetSensitivityResponse
+	48, // [48:61] is the sub-list for method output_type
+	35, // [35:48] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_heddle_v1_heddle_proto_init() }
@@ -3056,7 +3364,7 @@ func file_heddle_v1_heddle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_v1_heddle_proto_rawDesc), len(file_heddle_v1_heddle_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   33,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -64,6 +64,12 @@ const (
 	// HeddleServiceRecordTraceProcedure is the fully-qualified name of the HeddleService's RecordTrace
 	// RPC.
 	HeddleServiceRecordTraceProcedure = "/heddle.v1.HeddleService/RecordTrace"
+	// HeddleServiceSetMeasureProcedure is the fully-qualified name of the HeddleService's SetMeasure
+	// RPC.
+	HeddleServiceSetMeasureProcedure = "/heddle.v1.HeddleService/SetMeasure"
+	// HeddleServiceSetSensitivityProcedure is the fully-qualified name of the HeddleService's
+	// SetSensitivity RPC.
+	HeddleServiceSetSensitivityProcedure = "/heddle.v1.HeddleService/SetSensitivity"
 )
 
 // HeddleServiceClient is a client for the heddle.v1.HeddleService service.
@@ -90,6 +96,12 @@ type HeddleServiceClient interface {
 	// RecordTrace lets clients tell everything that they do, and hands it on as
 	// it comes, until the time is over or the caller goes.
 	RecordTrace(context.Context, *v1.RecordTraceRequest) (*connect.ServerStreamForClient[v1.RecordTraceResponse], error)
+	// SetMeasure has one launch in every of a client measured where its kernels
+	// are known, until it leaves.
+	SetMeasure(context.Context, *v1.SetMeasureRequest) (*v1.SetMeasureResponse, error)
+	// SetSensitivity keeps how much a client's workload suffers from others, as
+	// heddle probe measured it.
+	SetSensitivity(context.Context, *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error)
 }
 
 // NewHeddleServiceClient constructs a client for the heddle.v1.HeddleService service. By default,
@@ -169,6 +181,18 @@ func NewHeddleServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(heddleServiceMethods.ByName("RecordTrace")),
 			connect.WithClientOptions(opts...),
 		),
+		setMeasure: connect.NewClient[v1.SetMeasureRequest, v1.SetMeasureResponse](
+			httpClient,
+			baseURL+HeddleServiceSetMeasureProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("SetMeasure")),
+			connect.WithClientOptions(opts...),
+		),
+		setSensitivity: connect.NewClient[v1.SetSensitivityRequest, v1.SetSensitivityResponse](
+			httpClient,
+			baseURL+HeddleServiceSetSensitivityProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("SetSensitivity")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -185,6 +209,8 @@ type heddleServiceClient struct {
 	reserve          *connect.Client[v1.ReserveRequest, v1.ReserveResponse]
 	listReservations *connect.Client[v1.ListReservationsRequest, v1.ListReservationsResponse]
 	recordTrace      *connect.Client[v1.RecordTraceRequest, v1.RecordTraceResponse]
+	setMeasure       *connect.Client[v1.SetMeasureRequest, v1.SetMeasureResponse]
+	setSensitivity   *connect.Client[v1.SetSensitivityRequest, v1.SetSensitivityResponse]
 }
 
 // Status calls heddle.v1.HeddleService.Status.
@@ -278,6 +304,24 @@ func (c *heddleServiceClient) RecordTrace(ctx context.Context, req *v1.RecordTra
 	return c.recordTrace.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// SetMeasure calls heddle.v1.HeddleService.SetMeasure.
+func (c *heddleServiceClient) SetMeasure(ctx context.Context, req *v1.SetMeasureRequest) (*v1.SetMeasureResponse, error) {
+	response, err := c.setMeasure.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetSensitivity calls heddle.v1.HeddleService.SetSensitivity.
+func (c *heddleServiceClient) SetSensitivity(ctx context.Context, req *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error) {
+	response, err := c.setSensitivity.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // HeddleServiceHandler is an implementation of the heddle.v1.HeddleService service.
 type HeddleServiceHandler interface {
 	// Status answers as soon as heddled serves; it needs no rights.
@@ -302,6 +346,12 @@ type HeddleServiceHandler interface {
 	// RecordTrace lets clients tell everything that they do, and hands it on as
 	// it comes, until the time is over or the caller goes.
 	RecordTrace(context.Context, *v1.RecordTraceRequest, *connect.ServerStream[v1.RecordTraceResponse]) error
+	// SetMeasure has one launch in every of a client measured where its kernels
+	// are known, until it leaves.
+	SetMeasure(context.Context, *v1.SetMeasureRequest) (*v1.SetMeasureResponse, error)
+	// SetSensitivity keeps how much a client's workload suffers from others, as
+	// heddle probe measured it.
+	SetSensitivity(context.Context, *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error)
 }
 
 // NewHeddleServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -377,6 +427,18 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(heddleServiceMethods.ByName("RecordTrace")),
 		connect.WithHandlerOptions(opts...),
 	)
+	heddleServiceSetMeasureHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceSetMeasureProcedure,
+		svc.SetMeasure,
+		connect.WithSchema(heddleServiceMethods.ByName("SetMeasure")),
+		connect.WithHandlerOptions(opts...),
+	)
+	heddleServiceSetSensitivityHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceSetSensitivityProcedure,
+		svc.SetSensitivity,
+		connect.WithSchema(heddleServiceMethods.ByName("SetSensitivity")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/heddle.v1.HeddleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case HeddleServiceStatusProcedure:
@@ -401,6 +463,10 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 			heddleServiceListReservationsHandler.ServeHTTP(w, r)
 		case HeddleServiceRecordTraceProcedure:
 			heddleServiceRecordTraceHandler.ServeHTTP(w, r)
+		case HeddleServiceSetMeasureProcedure:
+			heddleServiceSetMeasureHandler.ServeHTTP(w, r)
+		case HeddleServiceSetSensitivityProcedure:
+			heddleServiceSetSensitivityHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -452,4 +518,12 @@ func (UnimplementedHeddleServiceHandler) ListReservations(context.Context, *v1.L
 
 func (UnimplementedHeddleServiceHandler) RecordTrace(context.Context, *v1.RecordTraceRequest, *connect.ServerStream[v1.RecordTraceResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.RecordTrace is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) SetMeasure(context.Context, *v1.SetMeasureRequest) (*v1.SetMeasureResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.SetMeasure is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) SetSensitivity(context.Context, *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.SetSensitivity is not implemented"))
 }

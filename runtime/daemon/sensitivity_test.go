@@ -1,0 +1,55 @@
+package daemon
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
+	"github.com/heddle-project/heddle/runtime/clients"
+	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/sched"
+)
+
+func TestSensitivitiesAreRead(t *testing.T) {
+	got, err := sensitivityOf([]*heddlev1.ChannelSensitivity{
+		{Channel: "dram", Slowdown: []float64{0.98, 1.1, 1.2, 1.4}},
+		{Channel: "FP64", Slowdown: []float64{1, 1, 1, 2}},
+	})
+	var want sched.Sensitivity
+	want[sched.DRAM], want[sched.FP64] = [4]float64{1, 1.1, 1.2, 1.4}, [4]float64{1, 1, 1, 2}
+	if err != nil || got != want {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	for name, bad := range map[string]*heddlev1.ChannelSensitivity{
+		"no such channel":   {Channel: "l1", Slowdown: []float64{1, 1, 1, 1}},
+		"too few":           {Channel: "l2", Slowdown: []float64{1, 1, 1}},
+		"not a number":      {Channel: "l2", Slowdown: []float64{1, 1, 1, math.NaN()}},
+		"a negative number": {Channel: "l2", Slowdown: []float64{1, 1, -1, 1}},
+		"an absurd number":  {Channel: "l2", Slowdown: []float64{1, 1, 1, math.Inf(1)}},
+	} {
+		if _, err := sensitivityOf([]*heddlev1.ChannelSensitivity{bad}); !errors.Is(err, errdefs.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatWasAskedForIsMeasured(t *testing.T) {
+	l := &learner{sparse: 100, asked: map[uint64]uint32{}}
+	alone, watched, low := lessonOn(true, false), lessonOn(false, true), lessonOn(false, false)
+	for i, want := range [][3]uint32{{0, 10, 100}, {4, 4, 4}, {0, 10, 100}} {
+		switch i {
+		case 1:
+			l.ask(7, 4)
+		case 2:
+			l.ask(7, 0)
+		}
+		if got := [3]uint32{l.every(7, alone), l.every(7, watched), l.every(7, low)}; got != want {
+			t.Errorf("step %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+func lessonOn(alone, watched bool) *clients.LessonDevice {
+	return &clients.LessonDevice{Alone: alone, Watched: watched}
+}
