@@ -52,6 +52,10 @@ func (k *Kernel) Settled() bool {
 // Steady reports whether the next launch will take what is predicted, within a few percent.
 func (k *Kernel) Steady() bool { return k.Settled() && k.Time.Deviation() <= punctual*k.Time.Mean }
 
+// Launches is how often it was launched lately, among those launches that were measured: a number to
+// compare kernels of one profile by.
+func (k *Kernel) Launches() uint32 { return k.uses }
+
 // Mean is the mean of its times, 0 = unknown.
 func (k *Kernel) Mean() time.Duration { return time.Duration(math.Round(k.Time.Mean)) }
 

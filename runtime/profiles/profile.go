@@ -205,5 +205,22 @@ func (p *Profile) Kernel(key uint64) *Kernel { return p.kernels.peek(key) }
 // Kernels yields all kernels by key, the least recently seen first.
 func (p *Profile) Kernels() iter.Seq2[uint64, *Kernel] { return p.kernels.all() }
 
+// PairGap is what is known of the idle time after a kernel that followed another.
+type PairGap struct {
+	Previous, Kernel uint64
+	Moments
+}
+
+// Gaps yields the gaps of all pairs, the least recently seen first.
+func (p *Profile) Gaps() iter.Seq[PairGap] {
+	return func(yield func(PairGap) bool) {
+		for _, both := range p.pairs.all() {
+			if !yield(PairGap{both.previous, both.kernel, both.gap.Moments}) {
+				return
+			}
+		}
+	}
+}
+
 // Len is the number of kernels.
 func (p *Profile) Len() int { return p.kernels.len() }

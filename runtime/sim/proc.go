@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/heddle-project/heddle/runtime/profiles"
 	"github.com/heddle-project/heddle/runtime/sched"
 )
 
@@ -27,7 +28,7 @@ type proc struct {
 	demand sched.Demand
 	stream int
 	random *rand.Rand
-	gaps   []gapStats // by the kernel that a wait follows
+	gaps   []profiles.Gap // by the kernel that a wait follows
 	spread spread
 
 	phase    phase
@@ -101,7 +102,29 @@ func (p *proc) pop() flight {
 // atWait reports whether the host waits after the kernel that was launched last.
 func (p *proc) atWait() bool {
 	w := &p.client.Workload
-	return p.pc == len(w.Kernels) || w.SyncEvery > 0 && p.pc%w.SyncEvery == 0
+	return p.pc == len(w.Kernels) || w.SyncEvery > 0 && p.pc%w.SyncEvery == 0 || w.Kernels[p.pc-1].Pause > 0
+}
+
+// pause is how long the host works after such a wait.
+func (p *proc) pause() uint64 {
+	w := &p.client.Workload
+	if own := w.Kernels[p.pc-1].Pause; own > 0 {
+		return uint64(own)
+	}
+	return uint64(w.HostTime)
+}
+
+// draw is how long a launch of the kernel takes this time.
+func (p *proc) draw(k *Kernel, noise float64) uint64 {
+	ns := float64(k.Time)
+	switch {
+	case k.Spread > 0: // log-normal, of this mean and deviation
+		variance := math.Log1p(k.Spread * k.Spread)
+		ns *= math.Exp(p.random.NormFloat64()*math.Sqrt(variance) - variance/2)
+	case noise > 0:
+		ns *= math.Exp(p.random.NormFloat64() * noise)
+	}
+	return uint64(ns)
 }
 
 // spread learns how far launches' times are from what they were predicted to take: the root of the mean
@@ -146,15 +169,15 @@ func (p *proc) gap() time.Duration {
 	idle, predicted, count := 0.0, 0.0, 0.0
 	for i := range p.gaps {
 		g := &p.gaps[i]
-		idle += g.n * g.mean
-		length := time.Duration(g.predict())
+		idle += g.Weight * g.Mean
+		length := g.Predict()
 		if length == 0 {
 			continue
 		}
-		predicted += g.n * g.mean
+		predicted += g.Weight * g.Mean
 		if length >= gapLeast {
-			gaps = append(gaps, known{length, g.n})
-			count += g.n
+			gaps = append(gaps, known{length, g.Weight})
+			count += g.Weight
 		}
 	}
 	if predicted < idle/2 {
@@ -168,34 +191,4 @@ func (p *proc) gap() time.Duration {
 		}
 	}
 	return 0
-}
-
-// gapStats learns how long the pause is that follows a kernel.
-type gapStats struct {
-	n        float64
-	mean, m2 float64
-}
-
-const (
-	gapSamples = 5   // before anything is predicted
-	gapSpread  = 0.3 // standard deviation over mean beyond which nothing is predicted
-)
-
-func (g *gapStats) add(ns float64) {
-	g.n++
-	d := ns - g.mean
-	g.mean += d / g.n
-	g.m2 += d * (ns - g.mean)
-}
-
-// predict returns a length that the gap is unlikely to fall short of, 0 = it cannot be predicted.
-func (g *gapStats) predict() uint64 {
-	if g.n < gapSamples {
-		return 0
-	}
-	deviation := math.Sqrt(g.m2 / (g.n - 1))
-	if deviation > gapSpread*g.mean {
-		return 0
-	}
-	return uint64(max(0, g.mean-2*deviation))
 }

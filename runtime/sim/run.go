@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/heddle-project/heddle/runtime/profiles"
 	"github.com/heddle-project/heddle/runtime/sched"
 )
 
@@ -104,7 +105,7 @@ func play(ctx context.Context, s Scenario, trace func(p *proc, start, end uint64
 		p := &proc{
 			id: sched.ClientID(i + 1), client: c, demand: c.Workload.demand(),
 			random: rand.New(rand.NewPCG(s.Seed, uint64(i)+1)),
-			gaps:   make([]gapStats, len(c.Workload.Kernels)),
+			gaps:   make([]profiles.Gap, len(c.Workload.Kernels)),
 		}
 		r.procs = append(r.procs, p)
 	}
@@ -222,12 +223,12 @@ func (r *run) step(p *proc) {
 // waited is the return of a wait: the interposer learns that the device is idle.
 func (r *run) waited(p *proc) {
 	p.busy, p.idleSince, p.nextNs = false, r.now, 0
-	if gap := p.gaps[p.pc-1].predict(); gap != 0 {
-		p.nextNs = r.now + gap
+	if gap := p.gaps[p.pc-1].Predict(); gap != 0 {
+		p.nextNs = r.now + uint64(gap)
 	}
 	r.ring(p)
 	p.phase = phaseLaunch
-	next := r.now + uint64(p.client.Workload.HostTime)
+	next := r.now + p.pause()
 	if p.pc == len(p.kernels()) {
 		p.pc = 0
 		p.rounds++
@@ -270,14 +271,11 @@ func (r *run) launch(p *proc) bool {
 			if at < 0 {
 				at = len(p.kernels()) - 1
 			}
-			p.gaps[at].add(float64(r.now - p.idleSince))
+			p.gaps[at].Add(float64(r.now - p.idleSince))
 		}
 		p.busy = true
 	}
-	timeNs := uint64(k.Time)
-	if r.scenario.Noise > 0 {
-		timeNs = uint64(float64(timeNs) * math.Exp(p.random.NormFloat64()*r.scenario.Noise))
-	}
+	timeNs := p.draw(k, r.scenario.Noise)
 	r.gpu.submit(p.stream, k, timeNs)
 	p.push(flight{p.pc, r.now, timeNs, uint64(k.Time)})
 	return true

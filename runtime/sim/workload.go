@@ -14,6 +14,10 @@ type Kernel struct {
 	Time time.Duration // alone on the device
 	SMs  int           // that hold its grid at once; more than the device has means several waves
 	DRAM float64       // part of its time that is bound by memory, 0 to 1
+	// Spread is the standard deviation of its time, as a part of Time; 0 = that of the scenario.
+	Spread float64
+	// Pause makes the host wait for the launch, and work for so long before the next; 0 = it goes on.
+	Pause time.Duration
 }
 
 // Workload is what a program does over and over: it launches the kernels in order and waits for

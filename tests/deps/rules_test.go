@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"runtime/profiles":          {"runtime/errdefs", "runtime/sched"},
 	"runtime/sim/device":        {},
 	"runtime/sim/device/script": {"runtime/sim/device"},
-	"runtime/sim":               {"runtime/sched", "runtime/sim/device"},
+	"runtime/sim":               {"runtime/profiles", "runtime/sched", "runtime/sim/device"},
 	// Tier 3: mechanism. Sideways imports are the ones written here.
 	"runtime/shm":       {"runtime/abi", "runtime/errdefs", "runtime/clock"},
 	"runtime/wire":      {"runtime/abi", "runtime/errdefs"},
@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"cmd/heddled": {"runtime/daemon", "runtime/config", "runtime/errdefs"},
 	"cmd/heddle": {
 		"runtime/api", "runtime/api/heddle/v1", "runtime/config", "runtime/errdefs",
-		"runtime/sched", "runtime/sim", "runtime/sim/device", // heddle sim asks no daemon
+		"runtime/profiles", "runtime/sched", "runtime/sim", "runtime/sim/device", // heddle sim asks no daemon
 	},
 	"cmd/genabi":  {},
 	"cmd/gensyms": {},
