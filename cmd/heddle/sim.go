@@ -23,7 +23,9 @@ const simLong = `Show what would happen if these workloads shared a GPU, under o
 
 Nothing runs on a device: kernels of known duration are played in virtual time on a model of it
 (docs/device-model.md), by the policies that heddled itself uses. A workload is a table of kernels,
-CSV with Name, Profile, SM_usage and Duration in ns, as heddle-play takes it:
+CSV with Name, Profile, SM_usage and Duration in ns, as heddle-play takes it; or a profile that
+"heddle profile export" wrote, of which docs/simulator.md says how it is played; or the name of a
+workload that came with heddle (--list):
 
   FILE@poisson:RATE     a service; requests per second, at random times
   FILE@load:PART        the same, as a part of what the device can serve, such as 0.7
@@ -46,7 +48,9 @@ sm_busy, overruns}.
 
 Ctrl-C ends it at once, with the medians of the seeds whose runs were over and exit code 130.`
 
-const simExample = `  heddle sim --hp resnet50.csv@poisson:40 --lp resnet50_train.csv
+const simExample = `  heddle sim --hp inference@load:0.3 --lp training --oracle
+  heddle sim --hp resnet50.csv@poisson:40 --lp resnet50_train.csv
+  heddle sim --hp api.json@load:0.5 --lp training    # api.json: heddle profile export
   heddle sim --hp api.csv@load:0.7 --lp train.csv*4 --policy heddle,orion,none --oracle
   heddle sim --gpu a100 --time-sliced --hp api.csv@trace:arrivals.json --lp train.csv --plot out.svg`
 
@@ -101,7 +105,7 @@ func newSimCmd(a *app) *cobra.Command {
 	flags.BoolVar(&o.oracle, "oracle", false, "compare with an all-knowing filler, too")
 	flags.StringVar(&o.plot, "plot", "", "draw latency against throughput into this SVG `file`")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
-	flags.BoolVar(&o.list, "list", false, "list the GPU models and policies")
+	flags.BoolVar(&o.list, "list", false, "list the GPU models, policies and shipped workloads")
 	completeWithNothing(cmd, "duration", "seeds", "noise", "slo")
 	mustComplete(cmd, "gpu", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return modelNames(), cobra.ShellCompDirectiveNoFileComp
@@ -121,8 +125,12 @@ func modelNames() []string {
 }
 
 func (a *app) listSim() error {
-	_, err := fmt.Fprintf(a.stdout, "GPU models: %s\npolicies: %s\n",
-		strings.Join(modelNames(), ", "), strings.Join(sched.PolicyNames(), ", "))
+	shipped := strings.Join(workloadsIn(shippedFolders()), ", ")
+	if shipped == "" {
+		shipped = "none found"
+	}
+	_, err := fmt.Fprintf(a.stdout, "GPU models: %s\npolicies: %s\nshipped workloads: %s\n",
+		strings.Join(modelNames(), ", "), strings.Join(sched.PolicyNames(), ", "), shipped)
 	return err
 }
 
@@ -168,7 +176,7 @@ func (o *simOptions) experiment() (*sim.Experiment, error) {
 		class int
 	}{{"hp", o.hp, 2}, {"lp", o.lp, 7}} {
 		for _, spec := range side.specs {
-			clients, err := readWorkload(spec, side.class)
+			clients, err := readWorkload(spec, o.gpu, side.class)
 			if err != nil {
 				return nil, usagef("--%s %s: %w", side.flag, spec, err)
 			}

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/heddle-project/heddle/runtime/profiles"
 	"github.com/heddle-project/heddle/runtime/sim"
 )
 
@@ -42,25 +47,17 @@ func parseWorkload(text string) (workloadSpec, error) {
 	return s, nil
 }
 
-// readWorkload makes the clients that a specification describes.
-func readWorkload(text string, class int) ([]sim.Client, error) {
+// readWorkload makes the clients that a specification describes, for a GPU of the catalogue.
+func readWorkload(text, gpu string, class int) ([]sim.Client, error) {
 	s, err := parseWorkload(text)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(s.file)
-	if err != nil {
-		return nil, errors.New(plainErrno(err))
-	}
-	defer f.Close()
-	kernels, err := sim.ReadTable(s.file, f)
-	if err != nil {
+	c := sim.Client{Class: class, Weight: 100}
+	if c.Workload, err = readKernels(s.file, gpu); err != nil {
 		return nil, err
 	}
-	c := sim.Client{
-		Name: shortName(s.file), Class: class, Weight: 100,
-		Workload: sim.Workload{Name: shortName(s.file), Kernels: kernels},
-	}
+	c.Name = c.Workload.Name
 	if c.Arrivals, err = s.arrivals(&c.Workload); err != nil {
 		return nil, err
 	}
@@ -69,6 +66,80 @@ func readWorkload(text string, class int) ([]sim.Client, error) {
 		clients[i] = c
 	}
 	return clients, nil
+}
+
+// workloadMost bounds what is read of a file.
+const workloadMost = 64 << 20
+
+// readKernels reads a table of kernels or an exported profile, which begins as every JSON object does.
+func readKernels(file, gpu string) (sim.Workload, error) {
+	f, err := openWorkload(file, shippedFolders())
+	if err != nil {
+		return sim.Workload{}, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, workloadMost+1))
+	switch {
+	case err != nil:
+		return sim.Workload{}, errors.New(plainErrno(err))
+	case len(content) > workloadMost:
+		return sim.Workload{}, fmt.Errorf("larger than %d MiB", workloadMost>>20)
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(content, " \t\r\n"), []byte("{")) {
+		kernels, err := sim.ReadTable(file, bytes.NewReader(content))
+		return sim.Workload{Name: shortName(file), Kernels: kernels}, err
+	}
+	profile, err := profiles.Import(content)
+	if err != nil {
+		return sim.Workload{}, fmt.Errorf("%s: %w", file, err)
+	}
+	w, err := sim.FromProfile(profile, gpu)
+	w.Name = shortName(file)
+	return w, err
+}
+
+// openWorkload opens a file, or the workload of that name in the first of the folders that has it.
+func openWorkload(file string, shipped []string) (*os.File, error) {
+	f, err := os.Open(file)
+	if err == nil {
+		return f, nil
+	}
+	missing := errors.New(plainErrno(err))
+	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsRune(file, filepath.Separator) {
+		return nil, missing
+	}
+	for _, folder := range shipped {
+		if f, err := os.Open(filepath.Join(folder, file+".csv")); err == nil {
+			return f, nil
+		}
+	}
+	if names := workloadsIn(shipped); len(names) > 0 {
+		missing = fmt.Errorf("%w; the shipped workloads are %s", missing, strings.Join(names, ", "))
+	}
+	return nil, missing
+}
+
+// shippedFolders are the places where the workloads that came with heddle may be.
+func shippedFolders() []string {
+	self, err := selfFolder()
+	if err != nil {
+		return nil
+	}
+	return workloadPlaces(self, "", "")
+}
+
+// workloadsIn names the workloads of the first folder that has any.
+func workloadsIn(folders []string) (names []string) {
+	for _, folder := range folders {
+		tables, _ := filepath.Glob(filepath.Join(folder, "*.csv"))
+		for _, table := range tables {
+			names = append(names, shortName(table))
+		}
+		if len(names) > 0 {
+			break
+		}
+	}
+	return names
 }
 
 // Bounds of arrivals: above them the queue only grows, or nothing ever comes.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-project/heddle/runtime/profiles"
 	"github.com/heddle-project/heddle/runtime/sim"
 )
 
@@ -155,6 +156,63 @@ func TestPoliciesAreCompletedOneAfterTheOther(t *testing.T) {
 		a.execute(t.Context(), []string{"__complete", "sim", "--policy", tt.typed})
 		if got := "\n" + out.String(); !strings.Contains(got, tt.want) || strings.Contains(got, tt.not) {
 			t.Errorf("after %q: %q", tt.typed, got)
+		}
+	}
+}
+
+func TestSimTakesExportedProfiles(t *testing.T) {
+	p := profiles.New(profiles.ID{Workload: "w", Device: "H100"})
+	p.Describe(profiles.Description{Key: 1, Name: "k", Shape: profiles.Shape{Grid: [3]uint32{132, 1, 1}, Block: [3]uint32{1024, 1, 1}, BlocksPerSM: 1}})
+	for range 50 {
+		p.Observe(profiles.Sample{Kernel: 1, Previous: 1, Measured: true, DeviceTime: 2 * time.Millisecond})
+	}
+	document, err := p.Export()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path, broken := filepath.Join(dir, "api.json"), filepath.Join(dir, "broken.json")
+	if err := errors.Join(os.WriteFile(path, document, 0o600), os.WriteFile(broken, document[:len(document)/2], 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runSim(t, "--hp", path+"@every:10ms", "--policy", "none", "--duration", "200ms", "--seeds", "1", "--json")
+	var report struct{ Alone sim.Row }
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || math.Abs(report.Alone.P50.Ms-2) > 0.02 {
+		t.Errorf("exit code %d, %v, stderr %q: %s", code, err, stderr, stdout)
+	}
+	if code, _, stderr = runSim(t, "--hp", broken); code != exitUsage || !strings.Contains(stderr, broken+": import profile: line ") {
+		t.Errorf("of half a document: exit code %d, %q", code, stderr)
+	}
+}
+
+func TestShippedWorkloadsHaveNames(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"a.csv", "b.csv", "README.md"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folders := []string{filepath.Join(folder, "nothing"), folder}
+	f, err := openWorkload("b", folders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if content, _ := io.ReadAll(f); string(content) != "b.csv" {
+		t.Errorf("read %q", content)
+	}
+	for _, tt := range []struct {
+		file    string
+		folders []string
+		want    string
+	}{
+		{"c", folders, "no such file or directory; the shipped workloads are a, b"},
+		{"./b", folders, "no such file or directory"},
+		{"c", folders[:1], "no such file or directory"},
+		{folder + "/a.csv/x", folders, "not a directory"},
+	} {
+		if _, err := openWorkload(tt.file, tt.folders); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v, want %s", tt.file, err, tt.want)
 		}
 	}
 }
