@@ -52,8 +52,8 @@ func (g *grant) used(c *Client) bool {
 // allow grants one of a group's clients a launch, or takes the grant back once it was used. While it
 // lasts, the others of the group wait: nothing else should be in the gap.
 func (p *Heddle) allow(view *View, verdicts []Verdict, clients map[flowKey]*Client) {
-	if p.settings.Without.Allowance || len(verdicts[0].Yields) == 0 {
-		return
+	if p.settings.Without.Allowance || len(verdicts[0].Yields) == 0 || !view.Devices[verdicts[0].Device].Shared {
+		return // where programs take turns, each launch costs two changes besides
 	}
 	key := group{verdicts[0].Device, verdicts[0].Class}
 	g, granted := p.grants[key]

@@ -93,6 +93,7 @@ func TestWhoHasNoAllowance(t *testing.T) {
 		{"nothing waits", 0, func(*node) {}},
 		{"a launch that would cost more than can be saved up", 3 * ms, func(*node) {}},
 		{"beside a service whose pauses nobody can predict", tooLong, func(n *node) { n.service.Demand.Gap = 0 }},
+		{"where programs take turns", tooLong, func(n *node) { n.view.Devices = nil }},
 		{"in the middle of a gap", tooLong, func(n *node) { n.service.Observed.Backlogged = false }},
 		{"beside one of two services that has no objective", tooLong, func(n *node) {
 			n.view.Clients[1].Class, n.view.Clients[1].SLO = 2, 1

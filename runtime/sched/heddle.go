@@ -90,7 +90,7 @@ func (p *Heddle) Plan(view View) []Verdict {
 			v.Gate &^= GateWindow
 		}
 		if !p.settings.Without.Fill {
-			p.fill(view.NowNs, v, byKey)
+			p.fill(&view, v, byKey, members[group{v.Device, v.Class}] == 1)
 		}
 		if !p.settings.Without.CoRun {
 			p.coRun(view, v, byKey)

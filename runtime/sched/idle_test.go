@@ -91,6 +91,43 @@ func TestPredictableGapsAreFilledByToken(t *testing.T) {
 	}
 }
 
+func TestOneClientMayFillAGapToItsEnd(t *testing.T) {
+	window := sched.DefaultSettings().Classes[7].Window
+	for _, tt := range []struct {
+		trainers int
+		gap      time.Duration
+		want     time.Duration
+	}{{1, 3 * ms, 3 * ms}, {1, 0, window}, {2, 3 * ms, window}} {
+		n := newNode(tt.trainers)
+		n.service.Demand.Gap = tt.gap
+		if got := lower(n.step(ms, 1))[0].Parameters.Window; got != tt.want {
+			t.Errorf("%d in gaps of %v have a window of %v, want %v", tt.trainers, tt.gap, got, tt.want)
+		}
+	}
+}
+
+func TestWhereProgramsTakeTurnsAGapMustBeWorthTheChange(t *testing.T) {
+	least := sched.DefaultSettings().Classes[7].MinGap
+	for _, tt := range []struct {
+		name   string
+		shared bool
+		slo    float64
+		want   time.Duration
+	}{
+		{"side by side", true, 1.02, least},
+		{"in turns: 100 us are 2 % of 5 ms", false, 1.02, 5 * ms},
+		{"in turns, a service that bears half", false, 1.5, 200 * time.Microsecond},
+		{"in turns, without an objective", false, 1, least},
+	} {
+		n := newNode(1)
+		n.view.Devices["gpu"] = sched.Device{Limits: sched.Limits{SMs: 100}, Shared: tt.shared}
+		n.service.SLO, n.service.Demand.Gap = tt.slo, 10*ms
+		if got := lower(n.step(ms, 1))[0].Parameters.MinGap; (got - tt.want).Abs() > time.Microsecond {
+			t.Errorf("%s: gaps from %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestTheLeastPredictableOfSeveralServicesDecides(t *testing.T) {
 	n := newNode(3)
 	n.view.Clients[1].Class = 2
