@@ -61,6 +61,6 @@ func (c *cell) printVariants(w io.Writer) {
 	fmt.Fprintln(w, c.Name)
 	for i := range c.Report.Rows {
 		r := &c.Report.Rows[i]
-		fmt.Fprintf(w, "  %-12s p50 %8.3f  p99 %8.3f  share %.3f  of oracle %s\n", r.Policy, r.P50.OfAlone, r.P99.OfAlone, r.Share, ofOracle(r))
+		fmt.Fprintf(w, "  %-12s p50 %8.3f  p99 %8.3f  share %.3f  of oracle %s\n", r.Policy, r.P50.OfAlone, r.P99.OfAlone, r.Share, c.ofOracle(r))
 	}
 }

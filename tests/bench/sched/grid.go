@@ -59,6 +59,7 @@ func newCell(shared bool, service sim.Workload, l load, training sim.Workload, t
 	service.SyncEvery, service.HostTime = l.syncEvery, l.hostTime
 	c := &cell{
 		Service: service.Name, Load: l.name, Training: training.Name, Trainers: trainers, Shared: shared, Limit: barLong,
+		pauses: l.hostTime > 0 && l.part == 0,
 	}
 	if service.Time() < short {
 		c.Limit = barShort

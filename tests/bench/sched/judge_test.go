@@ -20,7 +20,7 @@ func row(policy string, p50, p99, share, ofOracle float64) sim.Row {
 // judged is a cell with a bar of 1.02, in which the yardstick reaches 1.01, 1.015 and 0.99.
 func judged(rows ...sim.Row) *cell {
 	yardstick := row("reactive", 1.01, 1.015, 0.5, 0.99)
-	c := &cell{Name: "a cell", Limit: 1.02, Report: &sim.Report{Rows: rows, Reactive: &yardstick}}
+	c := &cell{Name: "a cell", Limit: 1.02, Report: &sim.Report{Rows: rows, Reactive: &yardstick, Oracle: 0.5}}
 	c.judge()
 	return c
 }
@@ -40,7 +40,8 @@ func TestJudge(t *testing.T) {
 		{"the share does not", []sim.Row{row("heddle", 1.01, 1.01, 0.5, 0.94), none}, []string{"share"}, "MISSED share (yardstick 0.990)"},
 		{"several do not", []sim.Row{row("heddle", 1.1, 1.1, 0.5, 0.5), none}, []string{"p50", "p99", "share"},
 			"MISSED p50 (yardstick 1.010) p99 (yardstick 1.015) share (yardstick 0.990)"},
-		{"there is no share to be had", []sim.Row{row("heddle", 1, 1, 0, 0), none}, nil, "share 0.000 of oracle -  ok"},
+		{"the lower class gets nothing of what is there", []sim.Row{row("heddle", 1, 1, 0, 0), none}, []string{"share"},
+			"share 0.000 of oracle 0.000  MISSED share (yardstick 0.990)"},
 		{"another is better in everything", []sim.Row{row("heddle", 1.02, 1.02, 0.5, 0.96), row("orion", 1.01, 1.01, 0.51, 0.97), none},
 			[]string{"best"}, "MISSED best (orion)"},
 		{"another is better, but not clearly", []sim.Row{row("heddle", 1.012, 1.012, 0.5, 0.96), row("orion", 1.008, 1.008, 0.504, 0.97)}, nil, "ok"},
@@ -63,6 +64,28 @@ func TestJudge(t *testing.T) {
 				t.Errorf("%q, want its end %q", got, tt.line)
 			}
 		})
+	}
+}
+
+func TestWhereThereIsLittleToBeHad(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		oracle float64
+		pauses bool
+		want   string
+	}{
+		{"pauses inside requests", 0.5, true, "of oracle 0.920  ok"},
+		{"idle time between requests", 0.5, false, "of oracle 0.920  MISSED share (yardstick 0.990)"},
+		{"nothing", 0.0005, false, "of oracle -  ok"},
+	} {
+		c := judged(row("heddle", 1, 1, 0.46, 0.92))
+		c.Report.Oracle, c.pauses = tt.oracle, tt.pauses
+		c.judge()
+		var line bytes.Buffer
+		c.print(&line)
+		if !strings.HasSuffix(strings.TrimSpace(line.String()), tt.want) {
+			t.Errorf("%s: %q", tt.name, line.String())
+		}
 	}
 }
 
