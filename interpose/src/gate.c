@@ -13,6 +13,7 @@
 #include "kernel.h"
 #include "log.h"
 #include "peer.h"
+#include "share.h"
 #include "token.h"
 #include "trace.h"
 #include "window.h"
@@ -96,6 +97,10 @@ static void decide(uint32_t device, struct view *view) {
     struct heddle_prediction prediction;
 
     input->gate = heddle_gate_word(device);
+    if (heddle_load_relaxed32(&verdict->keep_ppm) != 0 &&
+        heddle_share_owed(device, heddle_clock_now())) {
+        input->gate &= ~(uint32_t)(HEDDLE_GATE_YIELD | HEDDLE_GATE_FILL);
+    }
     prediction = heddle_gate_predict(device, view->key);
     input->estimate_ns = prediction.ns;
     input->beside = (prediction.flags & HEDDLE_PROFILE_CORUN) != 0;

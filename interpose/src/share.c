@@ -61,8 +61,7 @@ static bool oldest(uint32_t device, uint64_t now_ns, struct mark *out) {
  * In any ten seconds a client may go without the device for so long as leaves it its share. Time of
  * which nothing is known counts as served, so a client that has just come waits like any other.
  */
-bool heddle_share_behind(uint32_t device, uint64_t now_ns) {
-    const uint32_t ppm = heddle_load_relaxed32(&heddle_verdict()->devices[device].time_share_ppm);
+static bool behind(uint32_t device, uint64_t now_ns, uint32_t ppm) {
     const uint64_t share = ppm < MILLION ? ppm : MILLION;
     const uint64_t without = span_ns / MILLION * (MILLION - share);
     const uint64_t now_consumed = consumed(device);
@@ -76,6 +75,21 @@ bool heddle_share_behind(uint32_t device, uint64_t now_ns) {
     passed = now_ns - since.at_ns;
     had = now_consumed > since.consumed_ns ? now_consumed - since.consumed_ns : 0;
     return passed > had && passed - had > without;
+}
+
+static uint32_t to_keep(uint32_t device) {
+    return heddle_load_relaxed32(&heddle_verdict()->devices[device].keep_ppm);
+}
+
+bool heddle_share_behind(uint32_t device, uint64_t now_ns) {
+    const uint32_t worth = heddle_load_relaxed32(&heddle_verdict()->devices[device].time_share_ppm);
+    const uint32_t keep = to_keep(device);
+
+    return behind(device, now_ns, worth > keep ? worth : keep);
+}
+
+bool heddle_share_owed(uint32_t device, uint64_t now_ns) {
+    return behind(device, now_ns, to_keep(device));
 }
 
 void heddle_share_reset(void) {

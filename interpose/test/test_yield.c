@@ -17,6 +17,8 @@
 
 int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, void *stream, void **params, void **extra);
 
 enum { DEVICE = 3, PEER = 70, MEMBER = 65, PPM = 1000000 };
 
@@ -66,6 +68,19 @@ TEST("a share of more than all is all, and what ran on several streams at once i
 }
 
 enum { STEP_MS = 10, STEPS = 6000, SPAN = 10000 / STEP_MS };
+
+TEST("what a client is to keep bounds its yield points, too, and its weight bounds only those") {
+    share_of(PPM / 4);
+    heddle_verdict_page.segment.devices[DEVICE].keep_ppm = PPM / 2;
+    CHECK(!behind(second));
+    CHECK(!behind(6 * second));
+    CHECK(behind(6 * second + 1));
+    CHECK(heddle_share_owed(DEVICE, 6 * second + 1));
+    heddle_verdict_page.segment.devices[DEVICE].keep_ppm = PPM / 8;
+    CHECK(behind(second + second * 15 / 2 + 1));
+    CHECK(!heddle_share_owed(DEVICE, second + second * 15 / 2 + 1));
+    heddle_verdict_page.segment.devices[DEVICE].keep_ppm = 0;
+}
 
 /* A client that always gives way while it may, and is alone on the device while it may not. */
 static uint64_t least_in_ten_seconds(uint32_t ppm) {
@@ -252,6 +267,35 @@ static void left_to_launches(void) {
 
 TEST("that the daemon closed the gate is no reason to wait at a yield point") {
     in_child(left_to_launches);
+}
+
+static void *launch_once(void *unused) {
+    CHECK_EQUAL(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
+    return unused;
+}
+
+static void kept(void) {
+    const uint64_t *holds = NULL;
+    pthread_t thread;
+
+    beside_a_peer();
+    holds = &test_daemon_client(the_daemon)->devices[0].holds;
+    peer_busy(1);
+    test_daemon_verdict(the_daemon)->devices[0].keep_ppm = PPM;
+    test_daemon_publish(the_daemon, 0, HEDDLE_GATE_YIELD);
+    CHECK(pthread_create(&thread, NULL, launch_once, NULL) == 0);
+    CHECK(eventually_(sleeps)); /* without yield points nothing is kept */
+    CHECK_EQUAL(heddle_yield_v1(0), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(heddle_load_acquire64(holds), 1);
+    (void)launch_once(NULL);
+    CHECK_EQUAL(heddle_load_acquire64(holds), 1);
+    CHECK_EQUAL(heddle_wanted_v1(), 1);
+    test_daemon_kill(the_daemon);
+}
+
+TEST("a client with yield points that has had less than it is to keep passes its peers") {
+    in_child(kept);
 }
 
 static void gaps(void) {

@@ -406,7 +406,9 @@ type VerdictDevice struct {
 	TokenNs          uint64    // duration: longest time for which the gap token may be kept
 	StreamPriority   int32     // of streams that the program creates: 1 greatest, -1 least, 0 as the program says
 	TimeSharePpm     uint32    // share of the device's time that the weight is worth, parts per million: yield points leave it to the client, 0 = none
-	Reserved         [3]uint64
+	KeepPpm          uint32    // share below which a client with yield points yields to nobody, parts per million, 0 = none
+	ReservedKeep     uint32
+	Reserved         [2]uint64
 }
 
 // ProfileEntry mirrors struct heddle_profile_entry.

@@ -26,6 +26,7 @@ func TestBoundsAreWhereTheyAreSaidToBe(t *testing.T) {
 		{"class.low", "estimate", []string{`"1us"`, `"1000s"`}, []string{`"0s"`, `"999ns"`, `"1001s"`}},
 		{"class.low", "quiet", []string{`"0s"`, `"1000s"`}, []string{`"-1ns"`, `"1001s"`}},
 		{"class.low", "max_hold", []string{`"1ms"`, `"1000s"`}, []string{`"999us"`, `"1001s"`}},
+		{"class.low", "keep", []string{`"0%"`, `"100%"`}, []string{`"-1%"`, `"100.1%"`, `"NaN%"`}},
 		{"class.low", "margin", []string{"0.0", "10.0"}, []string{"-0.1", "10.1", "nan"}},
 	}
 	for _, tt := range tests {

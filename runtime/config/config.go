@@ -87,6 +87,7 @@ type Class struct {
 	Beside   time.Duration // bound on own work beside a higher class, 0 = never beside
 	Token    time.Duration // how long the turn at a gap may be kept, 0 = fills none
 	MaxBlock time.Duration // launches predicted longer are held for good, 0 = none are
+	Keep     float64       // share of the device's time that clients with yield points keep together
 }
 
 // Isolation is how much a client may see of its neighbours.

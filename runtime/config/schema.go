@@ -56,6 +56,7 @@ func schema() []entry {
 			duration(path+"beside", func(c *Config) *time.Duration { return &of(c).Beside }),
 			duration(path+"token", func(c *Config) *time.Duration { return &of(c).Token }),
 			duration(path+"max_block", func(c *Config) *time.Duration { return &of(c).MaxBlock }),
+			percent(path+"keep", func(c *Config) *float64 { return &of(c).Keep }),
 		)
 	}
 	return entries

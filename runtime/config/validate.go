@@ -111,6 +111,9 @@ func (k *checker) classParameters(path string, c Class) {
 	k.duration(path+"beside", c.Beside, 0, durationMax)
 	k.duration(path+"token", c.Token, 0, durationMax)
 	k.duration(path+"max_block", c.MaxBlock, 0, durationMax)
+	if math.IsNaN(c.Keep) || c.Keep < 0 || c.Keep > 1 {
+		k.fail(path+"keep", "%v%% is not between 0%% and 100%%", c.Keep*100)
+	}
 	if math.IsNaN(c.Margin) || c.Margin < 0 || c.Margin > marginMax {
 		k.fail(path+"margin", "%v is not between 0 and %d", c.Margin, marginMax)
 	}

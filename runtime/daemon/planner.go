@@ -68,6 +68,7 @@ func Settings(cfg *config.Config) sched.Settings {
 			Window: c.Window, Estimate: c.Estimate, Quiet: c.Quiet, MaxHold: c.MaxHold,
 			MarginPPM: uint32(math.Round(c.Margin * 1e6)),
 			MinGap:    c.MinGap, CoRunBound: c.Beside, Token: c.Token, MaxBlock: c.MaxBlock,
+			KeepPPM: uint32(math.Round(c.Keep * 1e6)),
 		}
 	}
 	return s
@@ -127,9 +128,10 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		}
 	}
 	decisions := make([]clients.Decision, len(verdicts))
-	for i, share := range sched.Shares(verdicts) {
+	shares, kept := sched.Shares(verdicts), sched.Kept(verdicts)
+	for i := range verdicts {
 		decisions[i] = decision(&verdicts[i])
-		decisions[i].Verdict.TimeSharePPM = share
+		decisions[i].Verdict.TimeSharePPM, decisions[i].Verdict.KeepPPM = shares[i], kept[i]
 	}
 	return decisions
 }

@@ -91,6 +91,8 @@ type Parameters struct {
 	MinGap     time.Duration // shorter predicted gaps are not filled
 	MaxBlock   time.Duration // longer launches are held, 0 = none are
 	Token      time.Duration // longest time for which the gap token may be kept
+
+	KeepPPM uint32 // of the device's time, for the clients of the class with yield points together
 }
 
 // Bound says which kernels may run beside a peer: those that ask for no more than this. The zero

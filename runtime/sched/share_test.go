@@ -32,6 +32,25 @@ func TestShares(t *testing.T) {
 	}
 }
 
+func TestKept(t *testing.T) {
+	verdict := func(class, weight int, keep uint32, yields ...ClientID) Verdict {
+		return Verdict{Device: "gpu", Class: class, Weight: weight, Parameters: Parameters{KeepPPM: keep}, Yields: yields}
+	}
+	realtime := verdict(0, 1, 0)
+	realtime.Client = 9
+	got := Kept([]Verdict{
+		realtime,
+		verdict(5, 100, 300_000, 9, 1),
+		verdict(2, 100, 500_000),    // yields to nobody
+		verdict(7, 100, 200_000, 1), // shares what the class keeps
+		verdict(7, 300, 200_000, 1),
+		verdict(9, 1, 0, 1, 2, 3),
+	})
+	if diff := cmp.Diff([]uint32{0, 0, 0, 50_000, 150_000, 0}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What one device's clients are worth says nothing about another's, and nobody is promised what
 // somebody else is.
 func TestSharesOfADeviceAreNeverMoreThanAllOfIt(t *testing.T) {

@@ -132,7 +132,7 @@ func TestVerdictSegmentOfVersion1IsWhatPublishWrites(t *testing.T) {
 			MemoryQuota: mark(i, 8),
 			CoRunBound:  time.Duration(mark(i, 17)), MinGap: time.Duration(mark(i, 18)),
 			MaxBlock: time.Duration(mark(i, 19)), Token: time.Duration(mark(i, 20)), StreamPriority: int32(1 - 2*(i%2)),
-			TimeSharePPM: uint32(mark(i, 21)),
+			TimeSharePPM: uint32(mark(i, 21)), KeepPPM: uint32(mark(i, 22)),
 		}
 		for w := range d.Yields {
 			d.Yields[w], d.CoRun[w] = mark(i, 9+w), mark(i, 13+w)

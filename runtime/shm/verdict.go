@@ -39,6 +39,7 @@ type DeviceVerdict struct {
 	Token          time.Duration // longest time for which the gap token may be kept
 	StreamPriority int32         // of new streams: 1 greatest, -1 least, 0 as the program says
 	TimeSharePPM   uint32        // of the device's time that yield points leave to the client
+	KeepPPM        uint32        // below which a client with yield points yields to nobody
 }
 
 // valid tells whether a client could make sense of the verdict.
@@ -120,6 +121,7 @@ func (v *Verdict) Publish(slot int, d *DeviceVerdict) error {
 	atomic.StoreUint64(&t.TokenNs, uint64(d.Token))
 	atomic.StoreInt32(&t.StreamPriority, d.StreamPriority)
 	atomic.StoreUint32(&t.TimeSharePpm, d.TimeSharePPM)
+	atomic.StoreUint32(&t.KeepPpm, d.KeepPPM)
 	changed := v.gates[slot] != d.Gate
 	bound := v.generations[slot] == 0
 	v.gates[slot] = d.Gate

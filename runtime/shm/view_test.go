@@ -215,7 +215,7 @@ func TestPublishWritesWhatTheClientReads(t *testing.T) {
 	d := DeviceVerdict{
 		Gate: abi.GateYield | abi.GateWindow, Priority: 7, Weight: 200,
 		Window: 1, Estimate: 2, Quiet: 3, MaxHold: 4, MarginPPM: 5, SMSharePPM: 6, MemoryQuota: 7,
-		CoRunBound: 8, MinGap: 9, MaxBlock: 10, Token: 11, StreamPriority: -1, TimeSharePPM: 12,
+		CoRunBound: 8, MinGap: 9, MaxBlock: 10, Token: 11, StreamPriority: -1, TimeSharePPM: 12, KeepPPM: 13,
 	}
 	d.Yields.Add(0)
 	d.Yields.Add(255)
@@ -233,7 +233,7 @@ func TestPublishWritesWhatTheClientReads(t *testing.T) {
 		Gate: d.Gate, Generation: 1, Priority: 7, Weight: 200, WindowNs: 1, EstimateNs: 2, QuietNs: 3, MaxHoldNs: 4,
 		MarginPpm: 5, SMSharePpm: 6, MemoryQuotaBytes: 7,
 		Yields: [4]uint64{1, 0, 0, 1 << 63}, Corun: [4]uint64{0, 1, 0, 0},
-		CorunNs: 8, MinGapNs: 9, MaxBlockNs: 10, TokenNs: 11, StreamPriority: -1, TimeSharePpm: 12,
+		CorunNs: 8, MinGapNs: 9, MaxBlockNs: 10, TokenNs: 11, StreamPriority: -1, TimeSharePpm: 12, KeepPpm: 13,
 	}
 	if seg.Devices[2] != want {
 		t.Errorf("slot 2 = %+v, want %+v", seg.Devices[2], want)

@@ -96,6 +96,30 @@ func TestTrainingThatYieldsBetweenStepsGoesOn(t *testing.T) {
 	service.Do("endloop")
 }
 
+// A service that never pauses holds the launches of a training, but not below what it is to keep.
+func TestTrainingKeepsItsShareBesideAServiceThatNeverPauses(t *testing.T) {
+	for _, test := range []struct {
+		keep  string
+		waits bool
+	}{
+		{"0%", true}, {"100%", false},
+	} {
+		t.Run(test.keep, func(t *testing.T) {
+			n, c := start(t, node.Options{Config: patient + "keep = \"" + test.keep + "\"\n"}, "high", "low")
+			service, training := c[0], c[1]
+			waitGate(n, training, "yielding")
+			service.Do("launch %d", (20 * time.Second).Nanoseconds())
+			training.Do("yield 0")
+			training.Send("launch 1000")
+			answer, ok := training.AnswerWithin(500 * time.Millisecond)
+			if ok == test.waits {
+				t.Errorf("launched: %t (%s), want %t", ok, answer, !test.waits)
+			}
+			service.Kill()
+		})
+	}
+}
+
 func TestProgramWithYieldPointsRunsWithoutHeddle(t *testing.T) {
 	n, _ := start(t, node.Options{})
 	c := n.Client(node.Hints{Bare: true}).Open(0)

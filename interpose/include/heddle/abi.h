@@ -313,7 +313,10 @@ struct heddle_verdict_device {
                                 the program says */
     uint32_t time_share_ppm; /* share of the device's time that the weight is worth, parts per
                                 million: yield points leave it to the client, 0 = none */
-    uint64_t reserved[3];
+    uint32_t keep_ppm;       /* share below which a client with yield points yields to nobody,
+                                parts per million, 0 = none */
+    uint32_t reserved_keep;
+    uint64_t reserved[2];
 };
 
 /*

@@ -182,6 +182,7 @@ static int save_verdict(const char *folder) {
         d->token_ns = mark(i, 20);
         d->stream_priority = i % 2 == 0 ? 1 : -1;
         d->time_share_ppm = (uint32_t)mark(i, 21);
+        d->keep_ppm = (uint32_t)mark(i, 22);
     }
     /* Three keys that want the same place, the last two of the table and round its end. */
     for (unsigned i = 0; i < 3; i++) {
