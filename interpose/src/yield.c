@@ -47,6 +47,7 @@ static int32_t device_meant(void) {
 static bool wanted(uint32_t device, struct view *view) {
     const struct heddle_verdict_device *verdict = &heddle_verdict()->devices[device];
     const uint32_t about_others = HEDDLE_GATE_YIELD | HEDDLE_GATE_FILL;
+    const uint32_t gate = heddle_gate_word(device); /* first: what belongs to it is there by then */
     uint32_t count = 0;
 
     view->input = (struct heddle_gate_input){
@@ -55,7 +56,7 @@ static bool wanted(uint32_t device, struct view *view) {
         .min_gap_ns = heddle_load_relaxed64(&verdict->min_gap_ns),
         .corun_ns = heddle_load_relaxed64(&verdict->corun_ns) != 0 ? UINT64_MAX : 0,
         .margin_ppm = heddle_load_relaxed32(&verdict->margin_ppm),
-        .gate = heddle_gate_word(device) & about_others,
+        .gate = gate & about_others,
         .has_token = 1,
         .beside = 1,
     };
