@@ -41,7 +41,8 @@ type fakeDaemon struct {
 	calls   []string // requests that change something
 
 	trace    []*heddlev1.RecordTraceResponse
-	traceErr error // what ends it, nil = its receiver or its time
+	traceErr error         // what ends it, nil = its receiver or its time
+	traced   chan struct{} // told when all was sent
 }
 
 var _ api.Backend = (*fakeDaemon)(nil)
@@ -228,16 +229,28 @@ func (d *fakeDaemon) Config(context.Context) (*heddlev1.GetConfigResponse, error
 	}, nil
 }
 
+// tells makes the daemon tell a trace, and returns how to hear that all of it was sent.
+func (d *fakeDaemon) tells(trace []*heddlev1.RecordTraceResponse, err error) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.trace, d.traceErr, d.traced = trace, err, make(chan struct{}, 1)
+	return d.traced
+}
+
 // RecordTrace sends what the test put there. It ends by itself if it is asked to.
 func (d *fakeDaemon) RecordTrace(ctx context.Context, req *heddlev1.RecordTraceRequest, send func(*heddlev1.RecordTraceResponse) error) error {
 	d.mu.Lock()
 	d.calls = append(d.calls, fmt.Sprint("trace ", req.GetClients(), " ", req.GetDevices(), " ", req.GetDuration().AsDuration()))
-	trace, err := d.trace, d.traceErr
+	trace, err, traced := d.trace, d.traceErr, d.traced
 	d.mu.Unlock()
 	for _, message := range trace {
 		if err := send(message); err != nil {
 			return err
 		}
+	}
+	select {
+	case traced <- struct{}{}:
+	default: // nobody waits for it
 	}
 	if err == nil && req.Duration == nil {
 		<-ctx.Done()

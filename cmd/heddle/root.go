@@ -54,6 +54,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newReserveCmd(a),
 		newProbeCmd(a),
 		newStatusCmd(a),
+		newTraceCmd(a),
 		newDoctorCmd(a),
 		newDemoCmd(a),
 		newSimCmd(a),
@@ -138,7 +139,7 @@ func plainCause(f *pflag.Flag, err error) error {
 		return errors.New("not a duration such as 500ms or 2s")
 	case "bool":
 		return errors.New("not true or false")
-	case "uint32", "uint64":
+	case "uint32", "uint64", "uintSlice":
 		return errors.New("not a number in range")
 	default:
 		return err

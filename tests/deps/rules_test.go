@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"runtime/library":   {"runtime/errdefs", "runtime/sched", "runtime/profiles", "runtime/store"},
 	"runtime/nvml":      {"runtime/errdefs", "runtime/gpu"},
 	"runtime/telemetry": {"runtime/errdefs", "runtime/gpu"},
+	"runtime/timeline":  {"runtime/api/heddle/v1"},
 	"runtime/api":       {"runtime/errdefs", "runtime/api/heddle/v1", "runtime/api/heddle/v1/heddlev1connect"},
 	// Generated from runtime/api/heddle/v1/heddle.proto.
 	"runtime/api/heddle/v1":                 {},
@@ -42,6 +43,7 @@ var mayImport = map[string][]string{
 	"cmd/heddled": {"runtime/daemon", "runtime/config", "runtime/errdefs"},
 	"cmd/heddle": {
 		"runtime/api", "runtime/api/heddle/v1", "runtime/config", "runtime/errdefs",
+		"runtime/timeline",
 		"runtime/profiles", "runtime/sched", "runtime/sim", "runtime/sim/device", // heddle sim asks no daemon
 	},
 	"cmd/genabi":  {},
