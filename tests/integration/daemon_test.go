@@ -44,7 +44,7 @@ func TestGroup09DaemonFrozenUnderLoad(t *testing.T) {
 	waitGate(n, low, "yielding")
 	high.Do("pace 500000 4 500")
 	low.Do("loop 200000 8")
-	n.SignalDaemon(syscall.SIGSTOP)
+	n.FreezeDaemon()
 	before := looped(low)
 	n.Eventually("the low client goes on beside a frozen daemon", func() bool { return looped(low) > before+20 })
 	n.SignalDaemon(syscall.SIGCONT)

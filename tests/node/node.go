@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -193,6 +194,18 @@ func (n *Node) SignalDaemon(sig syscall.Signal) {
 	n.t.Helper()
 	if err := n.daemon.Process.Signal(sig); err != nil {
 		n.t.Fatalf("signal heddled: %v", err)
+	}
+}
+
+// FreezeDaemon stops the daemon until it gets SIGCONT, at a moment when it has
+// no lock of the software GPU, whose telemetry it reads: a real one has none
+// that clients wait for.
+func (n *Node) FreezeDaemon() {
+	n.t.Helper()
+	stop := exec.Command(filepath.Join(n.build, "softgpu", "bin", "softgpu"), "stop", strconv.Itoa(n.DaemonPID()))
+	stop.Env = append(os.Environ(), n.DeviceEnv()...)
+	if out, err := stop.CombinedOutput(); err != nil {
+		n.t.Fatalf("freeze heddled: %v: %s", err, out)
 	}
 }
 
