@@ -86,6 +86,9 @@ comma := ,
 
 # ---- tests: against the library, and with the driver's sources inside under the sanitizers.
 SOFTGPU_TESTS := $(patsubst $(SOFTGPU_DIR)/test/%.c,%,$(wildcard $(SOFTGPU_DIR)/test/test_*.c))
+# Of a test that is more than one file: the others.
+SOFTGPU_MORE_test_stress := $(SOFTGPU_DIR)/test/stress_work.c
+$(foreach f,plain asan tsan,$(BUILD)/test/softgpu/$(f)/test_stress): $(SOFTGPU_MORE_test_stress)
 # These take the cost profile as an argument. The others fork or need simulated time.
 SOFTGPU_THREADED := test_capture test_threads
 SOFTGPU_TEST_CFLAGS = $(CFLAGS_STRICT) $(CFLAGS) -I$(SOFTGPU_DIR)/include \
@@ -109,7 +112,7 @@ stress: $(BUILD)/test/softgpu/plain/test_stress $(BUILD)/test/softgpu/asan/test_
 $(BUILD)/test/softgpu/plain/%: $(SOFTGPU_DIR)/test/%.c $(SOFTGPU_HEADERS) \
 		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(BUILD)/softgpu/libcuda.so $(SOFTGPU_CORE)
 	@mkdir -p $(@D)
-	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_DIR)/tool/replay.c $(SOFTGPU_CORE) \
+	$(CC) $(SOFTGPU_TEST_CFLAGS) -o $@ $< $(SOFTGPU_MORE_$*) $(SOFTGPU_DIR)/tool/replay.c $(SOFTGPU_CORE) \
 		$(SOFTGPU_DIR)/src/since.c -L$(BUILD)/softgpu -lcuda \
 		-Wl,-rpath,$(abspath $(BUILD)/softgpu) $(SOFTGPU_LIBS)
 
@@ -123,7 +126,7 @@ SOFTGPU_OBJ_$(1) := $(patsubst $(SOFTGPU_DIR)/%.c,$(BUILD)/test/softgpu/obj-$(1)
 $(BUILD)/test/softgpu/$(1)/%: $(SOFTGPU_DIR)/test/%.c $$(SOFTGPU_OBJ_$(1)) \
 		$(wildcard $(SOFTGPU_DIR)/test/*.h) $(SOFTGPU_DIR)/tool/replay.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(SOFTGPU_TEST_CFLAGS) -O1 $(2) -rdynamic -o $$@ $$< $(SOFTGPU_DIR)/tool/replay.c \
+	$$(CC) $$(SOFTGPU_TEST_CFLAGS) -O1 $(2) -rdynamic -o $$@ $$< $$(SOFTGPU_MORE_$$*) $(SOFTGPU_DIR)/tool/replay.c \
 		$$(SOFTGPU_OBJ_$(1)) $$(SOFTGPU_LIBS)
 
 .SECONDARY: $$(SOFTGPU_OBJ_$(1))

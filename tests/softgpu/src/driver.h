@@ -183,7 +183,7 @@ struct sg_stream {
     uint32_t flags;
     int priority;
     uint64_t id;
-    uint64_t submitted; /* position of the youngest work in the state file */
+    uint64_t submitted; /* atomic: position of the youngest work in the state file */
     uint64_t settled;   /* atomic: effects up to here are applied */
     struct sg_work *first;
     struct sg_work *last;

@@ -39,10 +39,15 @@ static struct softgpu_tally *take_tally(void) {
     return NULL;
 }
 
-/* Only this thread writes; others may read at any time. */
+/* Only this thread adds, so this need not be one step; others may look, and take the count at the end
+ * of the process. */
+static inline void add(uint64_t *count, uint64_t n) {
+    __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+}
+
 static inline void add_launch(struct softgpu_tally *t, bool opaque) {
-    __atomic_store_n(&t->launches, t->launches + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&t->opaque, t->opaque + opaque, __ATOMIC_RELAXED);
+    add(&t->launches, 1);
+    add(&t->opaque, opaque);
 }
 
 static inline void count_launch(bool opaque) {

@@ -94,8 +94,12 @@ static void fold_tallies(struct softgpu_state *st, uint32_t proc) {
         if (__atomic_load_n(&t->proc, __ATOMIC_ACQUIRE) == proc) {
             /* Its thread may be at work to the end of its process. */
             uint64_t *calls = st->procs[proc].calls;
-            calls[SOFTGPU_COUNT_LAUNCH] += __atomic_exchange_n(&t->launches, 0, __ATOMIC_RELAXED);
-            calls[SOFTGPU_COUNT_OPAQUE] += __atomic_exchange_n(&t->opaque, 0, __ATOMIC_RELAXED);
+            __atomic_add_fetch(&calls[SOFTGPU_COUNT_LAUNCH],
+                               __atomic_exchange_n(&t->launches, 0, __ATOMIC_RELAXED),
+                               __ATOMIC_RELAXED);
+            __atomic_add_fetch(&calls[SOFTGPU_COUNT_OPAQUE],
+                               __atomic_exchange_n(&t->opaque, 0, __ATOMIC_RELAXED),
+                               __ATOMIC_RELAXED);
             __atomic_store_n(&t->proc, SOFTGPU_NONE, __ATOMIC_RELEASE);
         }
     }
@@ -108,8 +112,7 @@ void sg_proc_release(const struct sg_node *node, uint32_t proc) {
     sg_engine_drop_proc(st, proc);
     fold_tallies(st, proc);
     for (uint32_t c = 0; c < SOFTGPU_COUNTERS; c++) {
-        st->header.calls[c] += p->calls[c];
-        p->calls[c] = 0;
+        st->header.calls[c] += __atomic_exchange_n(&p->calls[c], 0, __ATOMIC_RELAXED);
     }
     for (uint32_t u = 0; u < st->header.unit_count; u++) {
         st->units[u].used_bytes -= p->used_bytes[u];

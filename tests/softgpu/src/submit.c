@@ -138,7 +138,7 @@ CUresult sg_submit(struct sg_stream *s, struct sg_work *w) {
     }
     /* Waits look at the number without the lock. */
     w->ticket = __atomic_add_fetch(&sg.ticket, 1, __ATOMIC_RELEASE);
-    s->submitted = w->pos;
+    __atomic_store_n(&s->submitted, w->pos, __ATOMIC_RELEASE);
     if (s->last == NULL) {
         s->first = w;
     } else {
