@@ -212,6 +212,75 @@ func (d *fakeDaemon) Reservations(context.Context) ([]*heddlev1.Reservation, err
 	}, nil
 }
 
+func (d *fakeDaemon) Profiles(context.Context) ([]*heddlev1.Profile, error) {
+	return []*heddlev1.Profile{
+		{
+			Workload: "name:11aa22bb33cc44dd55ee66ff77008899", Device: "NVIDIA H100 80GB HBM3", Label: "resnet", Kernels: 12,
+			KernelsKnown: 10, Samples: 648, Learning: true, CoveredShare: 0.973, Longest: durationpb.New(2228224), Clients: 1,
+			Kept: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		},
+		{
+			Workload: "exe:aa11", Device: "NVIDIA A100", Label: "python3 train.py", Kernels: 250, KernelsKnown: 250,
+			Samples: 90000, CoveredShare: 1, Longest: durationpb.New(687361), Probed: true,
+		},
+		{Workload: "exe:aa11", Device: "NVIDIA H100 80GB HBM3", Label: "python3 train.py", Kernels: 1, Samples: 2, Learning: true},
+	}, nil
+}
+
+func (d *fakeDaemon) Profile(ctx context.Context, req *heddlev1.GetProfileRequest) (*heddlev1.GetProfileResponse, error) {
+	list, err := d.Profiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		if p.GetWorkload() != req.GetWorkload() || p.GetDevice() != req.GetDevice() {
+			continue
+		}
+		return &heddlev1.GetProfileResponse{
+			Profile: p,
+			Kernels: []*heddlev1.ProfileKernel{
+				{
+					Key: 1 << 63, Name: "gemm_128x128", Grid: []uint32{16, 8, 1}, Block: []uint32{256, 1, 1}, Share: 0.913,
+					Samples: 125, Known: true, Alone: true, Mean: durationpb.New(107826), Deviation: durationpb.New(2000),
+					Min: durationpb.New(104948), P90: durationpb.New(112000), Predicted: durationpb.New(107826),
+					SmNeed: 64, Waves: 1, Bound: "compute", Dram: 0.2, Guessed: true,
+				},
+				{
+					Key: 2, Grid: []uint32{1, 1, 1}, Block: []uint32{32, 1, 1}, Share: 0.087, Samples: 3, Graph: true,
+					Mean: durationpb.New(2000), Predicted: durationpb.New(2000), Gap: durationpb.New(1500000), Bound: "memory", Dram: 0.74,
+				},
+			},
+			Sensitivity: []*heddlev1.ChannelSensitivity{{Channel: "DRAM", Slowdown: []float64{1, 1.1, 1.25, 1.5}}},
+		}, nil
+	}
+	return nil, errdefs.Errorf(errdefs.NotFound, "no profile of %s on %s", req.GetWorkload(), req.GetDevice())
+}
+
+func (d *fakeDaemon) ExportProfile(_ context.Context, req *heddlev1.ExportProfileRequest) ([]byte, error) {
+	return []byte("{\"workload\": \"" + req.GetWorkload() + "\"}\n"), nil
+}
+
+func (d *fakeDaemon) ImportProfile(_ context.Context, head *heddlev1.ImportProfileRequest, document []byte) (*heddlev1.ImportProfileResponse, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(document) == 0 {
+		return nil, errdefs.Errorf(errdefs.Invalid, "import profile: line 1: nothing there")
+	}
+	d.calls = append(d.calls, fmt.Sprint("import ", head.GetKind(), " ", head.GetWorkload(), " ", head.GetReplace(), " ", len(document)))
+	res := &heddlev1.ImportProfileResponse{Profile: &heddlev1.Profile{Label: "resnet", Device: "NVIDIA A100", Kernels: 12}}
+	if head.GetKind() == heddlev1.ImportProfileRequest_KIND_NSIGHT {
+		res.Found, res.Missing = 11, []string{"saxpy"}
+	}
+	return res, nil
+}
+
+func (d *fakeDaemon) ForgetProfile(_ context.Context, req *heddlev1.ForgetProfileRequest) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, "forget "+req.GetWorkload()+" on "+req.GetDevice())
+	return nil
+}
+
 func (d *fakeDaemon) SetMeasure(context.Context, *heddlev1.SetMeasureRequest) error { return nil }
 
 func (d *fakeDaemon) SetSensitivity(context.Context, *heddlev1.SetSensitivityRequest) error {

@@ -53,6 +53,7 @@ func newRootCmd(a *app) *cobra.Command {
 		newPolicyCmd(a),
 		newReserveCmd(a),
 		newProbeCmd(a),
+		newProfileCmd(a),
 		newStatusCmd(a),
 		newTraceCmd(a),
 		newDoctorCmd(a),

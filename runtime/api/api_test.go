@@ -61,6 +61,24 @@ func (b *backend) Reservations(context.Context) ([]*heddlev1.Reservation, error)
 	return []*heddlev1.Reservation{{Pid: 1}}, b.err
 }
 
+func (b *backend) Profiles(context.Context) ([]*heddlev1.Profile, error) {
+	return []*heddlev1.Profile{{Workload: "w"}}, b.err
+}
+
+func (b *backend) Profile(context.Context, *heddlev1.GetProfileRequest) (*heddlev1.GetProfileResponse, error) {
+	return &heddlev1.GetProfileResponse{}, b.err
+}
+
+func (b *backend) ExportProfile(context.Context, *heddlev1.ExportProfileRequest) ([]byte, error) {
+	return []byte("document"), b.err
+}
+
+func (b *backend) ImportProfile(_ context.Context, head *heddlev1.ImportProfileRequest, document []byte) (*heddlev1.ImportProfileResponse, error) {
+	return &heddlev1.ImportProfileResponse{Found: uint32(len(document)), Missing: []string{head.GetWorkload()}}, b.err // a test's
+}
+
+func (b *backend) ForgetProfile(context.Context, *heddlev1.ForgetProfileRequest) error { return b.err }
+
 func (b *backend) SetMeasure(context.Context, *heddlev1.SetMeasureRequest) error { return b.err }
 
 func (b *backend) SetSensitivity(context.Context, *heddlev1.SetSensitivityRequest) error {

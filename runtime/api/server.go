@@ -38,6 +38,7 @@ type Backend interface {
 	RecordTrace(ctx context.Context, req *heddlev1.RecordTraceRequest, send func(*heddlev1.RecordTraceResponse) error) error
 	SetMeasure(ctx context.Context, req *heddlev1.SetMeasureRequest) error
 	SetSensitivity(ctx context.Context, req *heddlev1.SetSensitivityRequest) error
+	ProfileBackend
 }
 
 // Options are what a Server needs beside its Backend.

@@ -72,6 +72,18 @@ func (v *inventory) model(uuid gpu.UUID) (model, bool) {
 	return m, ok
 }
 
+// multiprocessors is how many a device of a model has, 0 = there is none on this node.
+func (v *inventory) multiprocessors(name string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, m := range v.models {
+		if m.name == name {
+			return m.multiprocessors
+		}
+	}
+	return 0
+}
+
 // uuids are those of all devices and MIG devices.
 func (v *inventory) uuids() []gpu.UUID {
 	v.mu.Lock()

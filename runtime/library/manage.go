@@ -83,6 +83,18 @@ func (l *Library) Merge(other *profiles.Profile) error {
 	return l.change(other.ID, true, func(p *profiles.Profile) error { return p.Merge(other) })
 }
 
+// Replace forgets what is known of a workload, and knows what another profile of it knows.
+func (l *Library) Replace(other *profiles.Profile) error {
+	return l.change(other.ID, true, func(p *profiles.Profile) error {
+		fresh := profiles.New(other.ID)
+		if err := fresh.Merge(other); err != nil {
+			return err
+		}
+		*p = *fresh
+		return nil
+	})
+}
+
 // Change calls f to change a profile and writes it to disk, unless f fails: then f must have changed
 // nothing.
 func (l *Library) Change(id profiles.ID, f func(*profiles.Profile) error) error {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/heddle-project/heddle/runtime/sched"
 )
 
 // Summary is one line of a list of profiles.
@@ -17,11 +19,13 @@ type Summary struct {
 	// Covered is the part of the device time of late that is of known kernels.
 	Covered float64
 	Longest time.Duration // of its kernels
+	Probed  bool          // what others cost it was measured
 }
 
 // Summary sums the profile up.
 func (p *Profile) Summary() Summary {
 	s := Summary{ID: p.ID, Label: p.Label, Kernels: p.Len(), Measuring: p.measuring}
+	s.Probed = p.Sensitivity != sched.Sensitivity{}
 	total, known := 0.0, 0.0
 	for _, k := range p.kernels.all() {
 		time := float64(max(1, k.uses)) * k.Time.Mean

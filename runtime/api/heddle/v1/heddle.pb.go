@@ -205,6 +205,57 @@ func (TraceReason) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{2}
 }
 
+type ImportProfileRequest_Kind int32
+
+const (
+	ImportProfileRequest_KIND_UNSPECIFIED ImportProfileRequest_Kind = 0
+	// As ExportProfile writes it.
+	ImportProfileRequest_KIND_PROFILE ImportProfileRequest_Kind = 1
+	// A CSV table of Nsight Compute.
+	ImportProfileRequest_KIND_NSIGHT ImportProfileRequest_Kind = 2
+)
+
+// Enum value maps for ImportProfileRequest_Kind.
+var (
+	ImportProfileRequest_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_PROFILE",
+		2: "KIND_NSIGHT",
+	}
+	ImportProfileRequest_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_PROFILE":     1,
+		"KIND_NSIGHT":      2,
+	}
+)
+
+func (x ImportProfileRequest_Kind) Enum() *ImportProfileRequest_Kind {
+	p := new(ImportProfileRequest_Kind)
+	*p = x
+	return p
+}
+
+func (x ImportProfileRequest_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ImportProfileRequest_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_v1_heddle_proto_enumTypes[3].Descriptor()
+}
+
+func (ImportProfileRequest_Kind) Type() protoreflect.EnumType {
+	return &file_heddle_v1_heddle_proto_enumTypes[3]
+}
+
+func (x ImportProfileRequest_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ImportProfileRequest_Kind.Descriptor instead.
+func (ImportProfileRequest_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{46, 0}
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2956,6 +3007,869 @@ func (*SetMeasureResponse) Descriptor() ([]byte, []int) {
 	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{37}
 }
 
+type ListProfilesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListProfilesRequest) Reset() {
+	*x = ListProfilesRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListProfilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListProfilesRequest) ProtoMessage() {}
+
+func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
+func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{38}
+}
+
+type ListProfilesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Profiles      []*Profile             `protobuf:"bytes,1,rep,name=profiles,proto3" json:"profiles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListProfilesResponse) Reset() {
+	*x = ListProfilesResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListProfilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListProfilesResponse) ProtoMessage() {}
+
+func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
+func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListProfilesResponse) GetProfiles() []*Profile {
+	if x != nil {
+		return x.Profiles
+	}
+	return nil
+}
+
+// What is known of a workload on a model of device.
+type Profile struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Workload     string                 `protobuf:"bytes,1,opt,name=workload,proto3" json:"workload,omitempty"`
+	Device       string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	Label        string                 `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	Kernels      uint32                 `protobuf:"varint,4,opt,name=kernels,proto3" json:"kernels,omitempty"`
+	KernelsKnown uint32                 `protobuf:"varint,5,opt,name=kernels_known,json=kernelsKnown,proto3" json:"kernels_known,omitempty"`
+	Samples      uint64                 `protobuf:"varint,6,opt,name=samples,proto3" json:"samples,omitempty"`
+	// Each launch is measured at present.
+	Learning     bool                 `protobuf:"varint,7,opt,name=learning,proto3" json:"learning,omitempty"`
+	CoveredShare float64              `protobuf:"fixed64,8,opt,name=covered_share,json=coveredShare,proto3" json:"covered_share,omitempty"`
+	Longest      *durationpb.Duration `protobuf:"bytes,9,opt,name=longest,proto3" json:"longest,omitempty"`
+	// That use it at present.
+	Clients uint32 `protobuf:"varint,10,opt,name=clients,proto3" json:"clients,omitempty"`
+	// Absent = not on disk yet.
+	Kept *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=kept,proto3" json:"kept,omitempty"`
+	// Measured by heddle probe.
+	Probed        bool `protobuf:"varint,12,opt,name=probed,proto3" json:"probed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Profile) Reset() {
+	*x = Profile{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Profile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Profile) ProtoMessage() {}
+
+func (x *Profile) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Profile.ProtoReflect.Descriptor instead.
+func (*Profile) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Profile) GetWorkload() string {
+	if x != nil {
+		return x.Workload
+	}
+	return ""
+}
+
+func (x *Profile) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *Profile) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Profile) GetKernels() uint32 {
+	if x != nil {
+		return x.Kernels
+	}
+	return 0
+}
+
+func (x *Profile) GetKernelsKnown() uint32 {
+	if x != nil {
+		return x.KernelsKnown
+	}
+	return 0
+}
+
+func (x *Profile) GetSamples() uint64 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
+func (x *Profile) GetLearning() bool {
+	if x != nil {
+		return x.Learning
+	}
+	return false
+}
+
+func (x *Profile) GetCoveredShare() float64 {
+	if x != nil {
+		return x.CoveredShare
+	}
+	return 0
+}
+
+func (x *Profile) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+func (x *Profile) GetClients() uint32 {
+	if x != nil {
+		return x.Clients
+	}
+	return 0
+}
+
+func (x *Profile) GetKept() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *Profile) GetProbed() bool {
+	if x != nil {
+		return x.Probed
+	}
+	return false
+}
+
+type ProfileKernel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   uint64                 `protobuf:"fixed64,1,opt,name=key,proto3" json:"key,omitempty"`
+	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Graph bool                   `protobuf:"varint,3,opt,name=graph,proto3" json:"graph,omitempty"`
+	Grid  []uint32               `protobuf:"varint,4,rep,packed,name=grid,proto3" json:"grid,omitempty"`
+	Block []uint32               `protobuf:"varint,5,rep,packed,name=block,proto3" json:"block,omitempty"`
+	// Of the workload's device time of late.
+	Share   float64 `protobuf:"fixed64,6,opt,name=share,proto3" json:"share,omitempty"`
+	Samples uint64  `protobuf:"varint,7,opt,name=samples,proto3" json:"samples,omitempty"`
+	Changes uint32  `protobuf:"varint,8,opt,name=changes,proto3" json:"changes,omitempty"`
+	Known   bool    `protobuf:"varint,9,opt,name=known,proto3" json:"known,omitempty"`
+	// Measured while nobody else used the device.
+	Alone     bool                 `protobuf:"varint,10,opt,name=alone,proto3" json:"alone,omitempty"`
+	Mean      *durationpb.Duration `protobuf:"bytes,11,opt,name=mean,proto3" json:"mean,omitempty"`
+	Deviation *durationpb.Duration `protobuf:"bytes,12,opt,name=deviation,proto3" json:"deviation,omitempty"`
+	Min       *durationpb.Duration `protobuf:"bytes,13,opt,name=min,proto3" json:"min,omitempty"`
+	P90       *durationpb.Duration `protobuf:"bytes,14,opt,name=p90,proto3" json:"p90,omitempty"`
+	Predicted *durationpb.Duration `protobuf:"bytes,15,opt,name=predicted,proto3" json:"predicted,omitempty"`
+	// Idle time predicted to follow, 0 = not predictable.
+	Gap *durationpb.Duration `protobuf:"bytes,16,opt,name=gap,proto3" json:"gap,omitempty"`
+	// 0 = unknown.
+	SmNeed uint32 `protobuf:"varint,17,opt,name=sm_need,json=smNeed,proto3" json:"sm_need,omitempty"`
+	Waves  uint32 `protobuf:"varint,18,opt,name=waves,proto3" json:"waves,omitempty"`
+	// "compute", "memory", "unknown".
+	Bound string  `protobuf:"bytes,19,opt,name=bound,proto3" json:"bound,omitempty"`
+	Dram  float64 `protobuf:"fixed64,20,opt,name=dram,proto3" json:"dram,omitempty"`
+	// bound and dram are not measured.
+	Guessed       bool `protobuf:"varint,21,opt,name=guessed,proto3" json:"guessed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileKernel) Reset() {
+	*x = ProfileKernel{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileKernel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileKernel) ProtoMessage() {}
+
+func (x *ProfileKernel) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileKernel.ProtoReflect.Descriptor instead.
+func (*ProfileKernel) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ProfileKernel) GetKey() uint64 {
+	if x != nil {
+		return x.Key
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProfileKernel) GetGraph() bool {
+	if x != nil {
+		return x.Graph
+	}
+	return false
+}
+
+func (x *ProfileKernel) GetGrid() []uint32 {
+	if x != nil {
+		return x.Grid
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetBlock() []uint32 {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetSamples() uint64 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetChanges() uint32 {
+	if x != nil {
+		return x.Changes
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *ProfileKernel) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
+func (x *ProfileKernel) GetMean() *durationpb.Duration {
+	if x != nil {
+		return x.Mean
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetDeviation() *durationpb.Duration {
+	if x != nil {
+		return x.Deviation
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetMin() *durationpb.Duration {
+	if x != nil {
+		return x.Min
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetP90() *durationpb.Duration {
+	if x != nil {
+		return x.P90
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetPredicted() *durationpb.Duration {
+	if x != nil {
+		return x.Predicted
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetGap() *durationpb.Duration {
+	if x != nil {
+		return x.Gap
+	}
+	return nil
+}
+
+func (x *ProfileKernel) GetSmNeed() uint32 {
+	if x != nil {
+		return x.SmNeed
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetWaves() uint32 {
+	if x != nil {
+		return x.Waves
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetBound() string {
+	if x != nil {
+		return x.Bound
+	}
+	return ""
+}
+
+func (x *ProfileKernel) GetDram() float64 {
+	if x != nil {
+		return x.Dram
+	}
+	return 0
+}
+
+func (x *ProfileKernel) GetGuessed() bool {
+	if x != nil {
+		return x.Guessed
+	}
+	return false
+}
+
+type GetProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workload      string                 `protobuf:"bytes,1,opt,name=workload,proto3" json:"workload,omitempty"`
+	Device        string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileRequest) Reset() {
+	*x = GetProfileRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileRequest) ProtoMessage() {}
+
+func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
+func (*GetProfileRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *GetProfileRequest) GetWorkload() string {
+	if x != nil {
+		return x.Workload
+	}
+	return ""
+}
+
+func (x *GetProfileRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+type GetProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	Kernels       []*ProfileKernel       `protobuf:"bytes,2,rep,name=kernels,proto3" json:"kernels,omitempty"`
+	Sensitivity   []*ChannelSensitivity  `protobuf:"bytes,3,rep,name=sensitivity,proto3" json:"sensitivity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileResponse) Reset() {
+	*x = GetProfileResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileResponse) ProtoMessage() {}
+
+func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
+func (*GetProfileResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *GetProfileResponse) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *GetProfileResponse) GetKernels() []*ProfileKernel {
+	if x != nil {
+		return x.Kernels
+	}
+	return nil
+}
+
+func (x *GetProfileResponse) GetSensitivity() []*ChannelSensitivity {
+	if x != nil {
+		return x.Sensitivity
+	}
+	return nil
+}
+
+type ExportProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workload      string                 `protobuf:"bytes,1,opt,name=workload,proto3" json:"workload,omitempty"`
+	Device        string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportProfileRequest) Reset() {
+	*x = ExportProfileRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportProfileRequest) ProtoMessage() {}
+
+func (x *ExportProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportProfileRequest.ProtoReflect.Descriptor instead.
+func (*ExportProfileRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ExportProfileRequest) GetWorkload() string {
+	if x != nil {
+		return x.Workload
+	}
+	return ""
+}
+
+func (x *ExportProfileRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+type ExportProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Document      []byte                 `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportProfileResponse) Reset() {
+	*x = ExportProfileResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportProfileResponse) ProtoMessage() {}
+
+func (x *ExportProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportProfileResponse.ProtoReflect.Descriptor instead.
+func (*ExportProfileResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ExportProfileResponse) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
+type ImportProfileRequest struct {
+	state protoimpl.MessageState    `protogen:"open.v1"`
+	Kind  ImportProfileRequest_Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.v1.ImportProfileRequest_Kind" json:"kind,omitempty"`
+	// Of the profile that gets figures; a document names its own.
+	Workload string `protobuf:"bytes,2,opt,name=workload,proto3" json:"workload,omitempty"`
+	Device   string `protobuf:"bytes,3,opt,name=device,proto3" json:"device,omitempty"`
+	// Forgets what was known before.
+	Replace       bool   `protobuf:"varint,4,opt,name=replace,proto3" json:"replace,omitempty"`
+	Piece         []byte `protobuf:"bytes,5,opt,name=piece,proto3" json:"piece,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportProfileRequest) Reset() {
+	*x = ImportProfileRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportProfileRequest) ProtoMessage() {}
+
+func (x *ImportProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportProfileRequest.ProtoReflect.Descriptor instead.
+func (*ImportProfileRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ImportProfileRequest) GetKind() ImportProfileRequest_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return ImportProfileRequest_KIND_UNSPECIFIED
+}
+
+func (x *ImportProfileRequest) GetWorkload() string {
+	if x != nil {
+		return x.Workload
+	}
+	return ""
+}
+
+func (x *ImportProfileRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *ImportProfileRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
+func (x *ImportProfileRequest) GetPiece() []byte {
+	if x != nil {
+		return x.Piece
+	}
+	return nil
+}
+
+type ImportProfileResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Profile *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Kernels of a table that the profile has, and names of those that it has
+	// not.
+	Found         uint32   `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
+	Missing       []string `protobuf:"bytes,3,rep,name=missing,proto3" json:"missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportProfileResponse) Reset() {
+	*x = ImportProfileResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportProfileResponse) ProtoMessage() {}
+
+func (x *ImportProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportProfileResponse.ProtoReflect.Descriptor instead.
+func (*ImportProfileResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ImportProfileResponse) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *ImportProfileResponse) GetFound() uint32 {
+	if x != nil {
+		return x.Found
+	}
+	return 0
+}
+
+func (x *ImportProfileResponse) GetMissing() []string {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
+type ForgetProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workload      string                 `protobuf:"bytes,1,opt,name=workload,proto3" json:"workload,omitempty"`
+	Device        string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetProfileRequest) Reset() {
+	*x = ForgetProfileRequest{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetProfileRequest) ProtoMessage() {}
+
+func (x *ForgetProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetProfileRequest.ProtoReflect.Descriptor instead.
+func (*ForgetProfileRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ForgetProfileRequest) GetWorkload() string {
+	if x != nil {
+		return x.Workload
+	}
+	return ""
+}
+
+func (x *ForgetProfileRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+type ForgetProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetProfileResponse) Reset() {
+	*x = ForgetProfileResponse{}
+	mi := &file_heddle_v1_heddle_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetProfileResponse) ProtoMessage() {}
+
+func (x *ForgetProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_v1_heddle_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetProfileResponse.ProtoReflect.Descriptor instead.
+func (*ForgetProfileResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_v1_heddle_proto_rawDescGZIP(), []int{49}
+}
+
 var File_heddle_v1_heddle_proto protoreflect.FileDescriptor
 
 const file_heddle_v1_heddle_proto_rawDesc = "" +
@@ -3183,7 +4097,77 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x11SetMeasureRequest\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\x04R\x06client\x12\x14\n" +
 	"\x05every\x18\x02 \x01(\rR\x05every\"\x14\n" +
-	"\x12SetMeasureResponse*z\n" +
+	"\x12SetMeasureResponse\"\x15\n" +
+	"\x13ListProfilesRequest\"F\n" +
+	"\x14ListProfilesResponse\x12.\n" +
+	"\bprofiles\x18\x01 \x03(\v2\x12.heddle.v1.ProfileR\bprofiles\"\x84\x03\n" +
+	"\aProfile\x12\x1a\n" +
+	"\bworkload\x18\x01 \x01(\tR\bworkload\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x12\x14\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\x12\x18\n" +
+	"\akernels\x18\x04 \x01(\rR\akernels\x12#\n" +
+	"\rkernels_known\x18\x05 \x01(\rR\fkernelsKnown\x12\x18\n" +
+	"\asamples\x18\x06 \x01(\x04R\asamples\x12\x1a\n" +
+	"\blearning\x18\a \x01(\bR\blearning\x12#\n" +
+	"\rcovered_share\x18\b \x01(\x01R\fcoveredShare\x123\n" +
+	"\alongest\x18\t \x01(\v2\x19.google.protobuf.DurationR\alongest\x12\x18\n" +
+	"\aclients\x18\n" +
+	" \x01(\rR\aclients\x12.\n" +
+	"\x04kept\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04kept\x12\x16\n" +
+	"\x06probed\x18\f \x01(\bR\x06probed\"\x86\x05\n" +
+	"\rProfileKernel\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05graph\x18\x03 \x01(\bR\x05graph\x12\x12\n" +
+	"\x04grid\x18\x04 \x03(\rR\x04grid\x12\x14\n" +
+	"\x05block\x18\x05 \x03(\rR\x05block\x12\x14\n" +
+	"\x05share\x18\x06 \x01(\x01R\x05share\x12\x18\n" +
+	"\asamples\x18\a \x01(\x04R\asamples\x12\x18\n" +
+	"\achanges\x18\b \x01(\rR\achanges\x12\x14\n" +
+	"\x05known\x18\t \x01(\bR\x05known\x12\x14\n" +
+	"\x05alone\x18\n" +
+	" \x01(\bR\x05alone\x12-\n" +
+	"\x04mean\x18\v \x01(\v2\x19.google.protobuf.DurationR\x04mean\x127\n" +
+	"\tdeviation\x18\f \x01(\v2\x19.google.protobuf.DurationR\tdeviation\x12+\n" +
+	"\x03min\x18\r \x01(\v2\x19.google.protobuf.DurationR\x03min\x12+\n" +
+	"\x03p90\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03p90\x127\n" +
+	"\tpredicted\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\tpredicted\x12+\n" +
+	"\x03gap\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x03gap\x12\x17\n" +
+	"\asm_need\x18\x11 \x01(\rR\x06smNeed\x12\x14\n" +
+	"\x05waves\x18\x12 \x01(\rR\x05waves\x12\x14\n" +
+	"\x05bound\x18\x13 \x01(\tR\x05bound\x12\x12\n" +
+	"\x04dram\x18\x14 \x01(\x01R\x04dram\x12\x18\n" +
+	"\aguessed\x18\x15 \x01(\bR\aguessed\"G\n" +
+	"\x11GetProfileRequest\x12\x1a\n" +
+	"\bworkload\x18\x01 \x01(\tR\bworkload\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\"\xb7\x01\n" +
+	"\x12GetProfileResponse\x12,\n" +
+	"\aprofile\x18\x01 \x01(\v2\x12.heddle.v1.ProfileR\aprofile\x122\n" +
+	"\akernels\x18\x02 \x03(\v2\x18.heddle.v1.ProfileKernelR\akernels\x12?\n" +
+	"\vsensitivity\x18\x03 \x03(\v2\x1d.heddle.v1.ChannelSensitivityR\vsensitivity\"J\n" +
+	"\x14ExportProfileRequest\x12\x1a\n" +
+	"\bworkload\x18\x01 \x01(\tR\bworkload\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\"3\n" +
+	"\x15ExportProfileResponse\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\fR\bdocument\"\xf5\x01\n" +
+	"\x14ImportProfileRequest\x128\n" +
+	"\x04kind\x18\x01 \x01(\x0e2$.heddle.v1.ImportProfileRequest.KindR\x04kind\x12\x1a\n" +
+	"\bworkload\x18\x02 \x01(\tR\bworkload\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\tR\x06device\x12\x18\n" +
+	"\areplace\x18\x04 \x01(\bR\areplace\x12\x14\n" +
+	"\x05piece\x18\x05 \x01(\fR\x05piece\"?\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fKIND_PROFILE\x10\x01\x12\x0f\n" +
+	"\vKIND_NSIGHT\x10\x02\"u\n" +
+	"\x15ImportProfileResponse\x12,\n" +
+	"\aprofile\x18\x01 \x01(\v2\x12.heddle.v1.ProfileR\aprofile\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\rR\x05found\x12\x18\n" +
+	"\amissing\x18\x03 \x03(\tR\amissing\"J\n" +
+	"\x14ForgetProfileRequest\x12\x1a\n" +
+	"\bworkload\x18\x01 \x01(\tR\bworkload\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\"\x17\n" +
+	"\x15ForgetProfileResponse*z\n" +
 	"\vClientState\x12\x1c\n" +
 	"\x18CLIENT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15CLIENT_STATE_ATTACHED\x10\x01\x12\x18\n" +
@@ -3201,7 +4185,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x13TRACE_REASON_WINDOW\x10\x02\x12\x15\n" +
 	"\x11TRACE_REASON_PEER\x10\x03\x12\x16\n" +
 	"\x12TRACE_REASON_TOKEN\x10\x04\x12\x15\n" +
-	"\x11TRACE_REASON_LONG\x10\x052\xed\a\n" +
+	"\x11TRACE_REASON_LONG\x10\x052\x87\v\n" +
 	"\rHeddleService\x12=\n" +
 	"\x06Status\x12\x18.heddle.v1.StatusRequest\x1a\x19.heddle.v1.StatusResponse\x12L\n" +
 	"\vListDevices\x12\x1d.heddle.v1.ListDevicesRequest\x1a\x1e.heddle.v1.ListDevicesResponse\x12L\n" +
@@ -3216,7 +4200,13 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\vRecordTrace\x12\x1d.heddle.v1.RecordTraceRequest\x1a\x1e.heddle.v1.RecordTraceResponse0\x01\x12I\n" +
 	"\n" +
 	"SetMeasure\x12\x1c.heddle.v1.SetMeasureRequest\x1a\x1d.heddle.v1.SetMeasureResponse\x12U\n" +
-	"\x0eSetSensitivity\x12 .heddle.v1.SetSensitivityRequest\x1a!.heddle.v1.SetSensitivityResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
+	"\x0eSetSensitivity\x12 .heddle.v1.SetSensitivityRequest\x1a!.heddle.v1.SetSensitivityResponse\x12O\n" +
+	"\fListProfiles\x12\x1e.heddle.v1.ListProfilesRequest\x1a\x1f.heddle.v1.ListProfilesResponse\x12I\n" +
+	"\n" +
+	"GetProfile\x12\x1c.heddle.v1.GetProfileRequest\x1a\x1d.heddle.v1.GetProfileResponse\x12R\n" +
+	"\rExportProfile\x12\x1f.heddle.v1.ExportProfileRequest\x1a .heddle.v1.ExportProfileResponse\x12T\n" +
+	"\rImportProfile\x12\x1f.heddle.v1.ImportProfileRequest\x1a .heddle.v1.ImportProfileResponse(\x01\x12R\n" +
+	"\rForgetProfile\x12\x1f.heddle.v1.ForgetProfileRequest\x1a .heddle.v1.ForgetProfileResponseBAZ?github.com/heddle-project/heddle/runtime/api/heddle/v1;heddlev1b\x06proto3"
 
 var (
 	file_heddle_v1_heddle_proto_rawDescOnce sync.Once
@@ -3230,120 +4220,157 @@ func file_heddle_v1_heddle_proto_rawDescGZIP() []byte {
 	return file_heddle_v1_heddle_proto_rawDescData
 }
 
-var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_heddle_v1_heddle_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_heddle_v1_heddle_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_heddle_v1_heddle_proto_goTypes = []any{
 	(ClientState)(0),                 // 0: heddle.v1.ClientState
 	(TraceKind)(0),                   // 1: heddle.v1.TraceKind
 	(TraceReason)(0),                 // 2: heddle.v1.TraceReason
-	(*StatusRequest)(nil),            // 3: heddle.v1.StatusRequest
-	(*StatusResponse)(nil),           // 4: heddle.v1.StatusResponse
-	(*ListDevicesRequest)(nil),       // 5: heddle.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),      // 6: heddle.v1.ListDevicesResponse
-	(*Device)(nil),                   // 7: heddle.v1.Device
-	(*MIGDevice)(nil),                // 8: heddle.v1.MIGDevice
-	(*ListClientsRequest)(nil),       // 9: heddle.v1.ListClientsRequest
-	(*ListClientsResponse)(nil),      // 10: heddle.v1.ListClientsResponse
-	(*WatchClientsRequest)(nil),      // 11: heddle.v1.WatchClientsRequest
-	(*Client)(nil),                   // 12: heddle.v1.Client
-	(*ClientDevice)(nil),             // 13: heddle.v1.ClientDevice
-	(*SetClientRequest)(nil),         // 14: heddle.v1.SetClientRequest
-	(*SetClientResponse)(nil),        // 15: heddle.v1.SetClientResponse
-	(*SetTenantRequest)(nil),         // 16: heddle.v1.SetTenantRequest
-	(*SetTenantResponse)(nil),        // 17: heddle.v1.SetTenantResponse
-	(*GetConfigRequest)(nil),         // 18: heddle.v1.GetConfigRequest
-	(*GetConfigResponse)(nil),        // 19: heddle.v1.GetConfigResponse
-	(*ConfigOrigin)(nil),             // 20: heddle.v1.ConfigOrigin
-	(*SetPolicyRequest)(nil),         // 21: heddle.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),        // 22: heddle.v1.SetPolicyResponse
-	(*DevicePolicy)(nil),             // 23: heddle.v1.DevicePolicy
-	(*ReserveRequest)(nil),           // 24: heddle.v1.ReserveRequest
-	(*ReserveResponse)(nil),          // 25: heddle.v1.ReserveResponse
-	(*ListReservationsRequest)(nil),  // 26: heddle.v1.ListReservationsRequest
-	(*ListReservationsResponse)(nil), // 27: heddle.v1.ListReservationsResponse
-	(*Reservation)(nil),              // 28: heddle.v1.Reservation
-	(*RecordTraceRequest)(nil),       // 29: heddle.v1.RecordTraceRequest
-	(*RecordTraceResponse)(nil),      // 30: heddle.v1.RecordTraceResponse
-	(*TraceStart)(nil),               // 31: heddle.v1.TraceStart
-	(*TraceDevice)(nil),              // 32: heddle.v1.TraceDevice
-	(*TraceKernel)(nil),              // 33: heddle.v1.TraceKernel
-	(*TraceEvent)(nil),               // 34: heddle.v1.TraceEvent
-	(*TraceLoss)(nil),                // 35: heddle.v1.TraceLoss
-	(*SetSensitivityRequest)(nil),    // 36: heddle.v1.SetSensitivityRequest
-	(*ChannelSensitivity)(nil),       // 37: heddle.v1.ChannelSensitivity
-	(*SetSensitivityResponse)(nil),   // 38: heddle.v1.SetSensitivityResponse
-	(*SetMeasureRequest)(nil),        // 39: heddle.v1.SetMeasureRequest
-	(*SetMeasureResponse)(nil),       // 40: heddle.v1.SetMeasureResponse
-	(*timestamppb.Timestamp)(nil),    // 41: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 42: google.protobuf.Duration
+	(ImportProfileRequest_Kind)(0),   // 3: heddle.v1.ImportProfileRequest.Kind
+	(*StatusRequest)(nil),            // 4: heddle.v1.StatusRequest
+	(*StatusResponse)(nil),           // 5: heddle.v1.StatusResponse
+	(*ListDevicesRequest)(nil),       // 6: heddle.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),      // 7: heddle.v1.ListDevicesResponse
+	(*Device)(nil),                   // 8: heddle.v1.Device
+	(*MIGDevice)(nil),                // 9: heddle.v1.MIGDevice
+	(*ListClientsRequest)(nil),       // 10: heddle.v1.ListClientsRequest
+	(*ListClientsResponse)(nil),      // 11: heddle.v1.ListClientsResponse
+	(*WatchClientsRequest)(nil),      // 12: heddle.v1.WatchClientsRequest
+	(*Client)(nil),                   // 13: heddle.v1.Client
+	(*ClientDevice)(nil),             // 14: heddle.v1.ClientDevice
+	(*SetClientRequest)(nil),         // 15: heddle.v1.SetClientRequest
+	(*SetClientResponse)(nil),        // 16: heddle.v1.SetClientResponse
+	(*SetTenantRequest)(nil),         // 17: heddle.v1.SetTenantRequest
+	(*SetTenantResponse)(nil),        // 18: heddle.v1.SetTenantResponse
+	(*GetConfigRequest)(nil),         // 19: heddle.v1.GetConfigRequest
+	(*GetConfigResponse)(nil),        // 20: heddle.v1.GetConfigResponse
+	(*ConfigOrigin)(nil),             // 21: heddle.v1.ConfigOrigin
+	(*SetPolicyRequest)(nil),         // 22: heddle.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 23: heddle.v1.SetPolicyResponse
+	(*DevicePolicy)(nil),             // 24: heddle.v1.DevicePolicy
+	(*ReserveRequest)(nil),           // 25: heddle.v1.ReserveRequest
+	(*ReserveResponse)(nil),          // 26: heddle.v1.ReserveResponse
+	(*ListReservationsRequest)(nil),  // 27: heddle.v1.ListReservationsRequest
+	(*ListReservationsResponse)(nil), // 28: heddle.v1.ListReservationsResponse
+	(*Reservation)(nil),              // 29: heddle.v1.Reservation
+	(*RecordTraceRequest)(nil),       // 30: heddle.v1.RecordTraceRequest
+	(*RecordTraceResponse)(nil),      // 31: heddle.v1.RecordTraceResponse
+	(*TraceStart)(nil),               // 32: heddle.v1.TraceStart
+	(*TraceDevice)(nil),              // 33: heddle.v1.TraceDevice
+	(*TraceKernel)(nil),              // 34: heddle.v1.TraceKernel
+	(*TraceEvent)(nil),               // 35: heddle.v1.TraceEvent
+	(*TraceLoss)(nil),                // 36: heddle.v1.TraceLoss
+	(*SetSensitivityRequest)(nil),    // 37: heddle.v1.SetSensitivityRequest
+	(*ChannelSensitivity)(nil),       // 38: heddle.v1.ChannelSensitivity
+	(*SetSensitivityResponse)(nil),   // 39: heddle.v1.SetSensitivityResponse
+	(*SetMeasureRequest)(nil),        // 40: heddle.v1.SetMeasureRequest
+	(*SetMeasureResponse)(nil),       // 41: heddle.v1.SetMeasureResponse
+	(*ListProfilesRequest)(nil),      // 42: heddle.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),     // 43: heddle.v1.ListProfilesResponse
+	(*Profile)(nil),                  // 44: heddle.v1.Profile
+	(*ProfileKernel)(nil),            // 45: heddle.v1.ProfileKernel
+	(*GetProfileRequest)(nil),        // 46: heddle.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),       // 47: heddle.v1.GetProfileResponse
+	(*ExportProfileRequest)(nil),     // 48: heddle.v1.ExportProfileRequest
+	(*ExportProfileResponse)(nil),    // 49: heddle.v1.ExportProfileResponse
+	(*ImportProfileRequest)(nil),     // 50: heddle.v1.ImportProfileRequest
+	(*ImportProfileResponse)(nil),    // 51: heddle.v1.ImportProfileResponse
+	(*ForgetProfileRequest)(nil),     // 52: heddle.v1.ForgetProfileRequest
+	(*ForgetProfileResponse)(nil),    // 53: heddle.v1.ForgetProfileResponse
+	(*timestamppb.Timestamp)(nil),    // 54: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 55: google.protobuf.Duration
 }
 var file_heddle_v1_heddle_proto_depIdxs = []int32{
-	41, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
-	7,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
-	8,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
-	12, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
-	42, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
+	54, // 0: heddle.v1.StatusResponse.started:type_name -> google.protobuf.Timestamp
+	8,  // 1: heddle.v1.ListDevicesResponse.devices:type_name -> heddle.v1.Device
+	9,  // 2: heddle.v1.Device.mig_devices:type_name -> heddle.v1.MIGDevice
+	13, // 3: heddle.v1.ListClientsResponse.clients:type_name -> heddle.v1.Client
+	55, // 4: heddle.v1.WatchClientsRequest.interval:type_name -> google.protobuf.Duration
 	0,  // 5: heddle.v1.Client.state:type_name -> heddle.v1.ClientState
-	41, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
-	13, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
-	42, // 8: heddle.v1.ClientDevice.measured:type_name -> google.protobuf.Duration
-	42, // 9: heddle.v1.ClientDevice.expected:type_name -> google.protobuf.Duration
-	12, // 10: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
-	20, // 11: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
-	23, // 12: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
-	42, // 13: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
-	42, // 14: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
-	42, // 15: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
-	42, // 16: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
-	28, // 17: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
-	28, // 18: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
-	42, // 19: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
-	42, // 20: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
-	42, // 21: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
-	42, // 22: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
-	42, // 23: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
-	42, // 24: heddle.v1.RecordTraceRequest.duration:type_name -> google.protobuf.Duration
-	31, // 25: heddle.v1.RecordTraceResponse.start:type_name -> heddle.v1.TraceStart
-	12, // 26: heddle.v1.RecordTraceResponse.clients:type_name -> heddle.v1.Client
-	32, // 27: heddle.v1.RecordTraceResponse.devices:type_name -> heddle.v1.TraceDevice
-	33, // 28: heddle.v1.RecordTraceResponse.kernels:type_name -> heddle.v1.TraceKernel
-	34, // 29: heddle.v1.RecordTraceResponse.events:type_name -> heddle.v1.TraceEvent
-	35, // 30: heddle.v1.RecordTraceResponse.losses:type_name -> heddle.v1.TraceLoss
-	41, // 31: heddle.v1.TraceStart.time:type_name -> google.protobuf.Timestamp
+	54, // 6: heddle.v1.Client.attached:type_name -> google.protobuf.Timestamp
+	14, // 7: heddle.v1.Client.devices:type_name -> heddle.v1.ClientDevice
+	55, // 8: heddle.v1.ClientDevice.measured:type_name -> google.protobuf.Duration
+	55, // 9: heddle.v1.ClientDevice.expected:type_name -> google.protobuf.Duration
+	13, // 10: heddle.v1.SetClientResponse.client:type_name -> heddle.v1.Client
+	21, // 11: heddle.v1.GetConfigResponse.origins:type_name -> heddle.v1.ConfigOrigin
+	24, // 12: heddle.v1.SetPolicyResponse.devices:type_name -> heddle.v1.DevicePolicy
+	55, // 13: heddle.v1.ReserveRequest.period:type_name -> google.protobuf.Duration
+	55, // 14: heddle.v1.ReserveRequest.budget:type_name -> google.protobuf.Duration
+	55, // 15: heddle.v1.ReserveRequest.deadline:type_name -> google.protobuf.Duration
+	55, // 16: heddle.v1.ReserveRequest.max_block:type_name -> google.protobuf.Duration
+	29, // 17: heddle.v1.ReserveResponse.reservation:type_name -> heddle.v1.Reservation
+	29, // 18: heddle.v1.ListReservationsResponse.reservations:type_name -> heddle.v1.Reservation
+	55, // 19: heddle.v1.Reservation.period:type_name -> google.protobuf.Duration
+	55, // 20: heddle.v1.Reservation.budget:type_name -> google.protobuf.Duration
+	55, // 21: heddle.v1.Reservation.deadline:type_name -> google.protobuf.Duration
+	55, // 22: heddle.v1.Reservation.max_block:type_name -> google.protobuf.Duration
+	55, // 23: heddle.v1.Reservation.response:type_name -> google.protobuf.Duration
+	55, // 24: heddle.v1.RecordTraceRequest.duration:type_name -> google.protobuf.Duration
+	32, // 25: heddle.v1.RecordTraceResponse.start:type_name -> heddle.v1.TraceStart
+	13, // 26: heddle.v1.RecordTraceResponse.clients:type_name -> heddle.v1.Client
+	33, // 27: heddle.v1.RecordTraceResponse.devices:type_name -> heddle.v1.TraceDevice
+	34, // 28: heddle.v1.RecordTraceResponse.kernels:type_name -> heddle.v1.TraceKernel
+	35, // 29: heddle.v1.RecordTraceResponse.events:type_name -> heddle.v1.TraceEvent
+	36, // 30: heddle.v1.RecordTraceResponse.losses:type_name -> heddle.v1.TraceLoss
+	54, // 31: heddle.v1.TraceStart.time:type_name -> google.protobuf.Timestamp
 	1,  // 32: heddle.v1.TraceEvent.kind:type_name -> heddle.v1.TraceKind
 	2,  // 33: heddle.v1.TraceEvent.reason:type_name -> heddle.v1.TraceReason
-	37, // 34: heddle.v1.SetSensitivityRequest.channels:type_name -> heddle.v1.ChannelSensitivity
-	3,  // 35: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
-	5,  // 36: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
-	9,  // 37: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
-	11, // 38: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
-	14, // 39: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
-	16, // 40: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
-	18, // 41: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
-	21, // 42: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
-	24, // 43: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
-	26, // 44: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
-	29, // 45: heddle.v1.HeddleService.RecordTrace:input_type -> heddle.v1.RecordTraceRequest
-	39, // 46: heddle.v1.HeddleService.SetMeasure:input_type -> heddle.v1.SetMeasureRequest
-	36, // 47: heddle.v1.HeddleService.SetSensitivity:input_type -> heddle.v1.SetSensitivityRequest
-	4,  // 48: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
-	6,  // 49: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
-	10, // 50: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
-	10, // 51: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
-	15, // 52: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
-	17, // 53: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
-	19, // 54: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
-	22, // 55: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
-	25, // 56: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
-	27, // 57: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
-	30, // 58: heddle.v1.HeddleService.RecordTrace:output_type -> heddle.v1.RecordTraceResponse
-	40, // 59: heddle.v1.HeddleService.SetMeasure:output_type -> heddle.v1.SetMeasureResponse
-	38, // 60: heddle.v1.HeddleService.SetSensitivity:output_type -> heddle.v1.SetSensitivityResponse
-	48, // [48:61] is the sub-list for method output_type
-	35, // [35:48] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	38, // 34: heddle.v1.SetSensitivityRequest.channels:type_name -> heddle.v1.ChannelSensitivity
+	44, // 35: heddle.v1.ListProfilesResponse.profiles:type_name -> heddle.v1.Profile
+	55, // 36: heddle.v1.Profile.longest:type_name -> google.protobuf.Duration
+	54, // 37: heddle.v1.Profile.kept:type_name -> google.protobuf.Timestamp
+	55, // 38: heddle.v1.ProfileKernel.mean:type_name -> google.protobuf.Duration
+	55, // 39: heddle.v1.ProfileKernel.deviation:type_name -> google.protobuf.Duration
+	55, // 40: heddle.v1.ProfileKernel.min:type_name -> google.protobuf.Duration
+	55, // 41: heddle.v1.ProfileKernel.p90:type_name -> google.protobuf.Duration
+	55, // 42: heddle.v1.ProfileKernel.predicted:type_name -> google.protobuf.Duration
+	55, // 43: heddle.v1.ProfileKernel.gap:type_name -> google.protobuf.Duration
+	44, // 44: heddle.v1.GetProfileResponse.profile:type_name -> heddle.v1.Profile
+	45, // 45: heddle.v1.GetProfileResponse.kernels:type_name -> heddle.v1.ProfileKernel
+	38, // 46: heddle.v1.GetProfileResponse.sensitivity:type_name -> heddle.v1.ChannelSensitivity
+	3,  // 47: heddle.v1.ImportProfileRequest.kind:type_name -> heddle.v1.ImportProfileRequest.Kind
+	44, // 48: heddle.v1.ImportProfileResponse.profile:type_name -> heddle.v1.Profile
+	4,  // 49: heddle.v1.HeddleService.Status:input_type -> heddle.v1.StatusRequest
+	6,  // 50: heddle.v1.HeddleService.ListDevices:input_type -> heddle.v1.ListDevicesRequest
+	10, // 51: heddle.v1.HeddleService.ListClients:input_type -> heddle.v1.ListClientsRequest
+	12, // 52: heddle.v1.HeddleService.WatchClients:input_type -> heddle.v1.WatchClientsRequest
+	15, // 53: heddle.v1.HeddleService.SetClient:input_type -> heddle.v1.SetClientRequest
+	17, // 54: heddle.v1.HeddleService.SetTenant:input_type -> heddle.v1.SetTenantRequest
+	19, // 55: heddle.v1.HeddleService.GetConfig:input_type -> heddle.v1.GetConfigRequest
+	22, // 56: heddle.v1.HeddleService.SetPolicy:input_type -> heddle.v1.SetPolicyRequest
+	25, // 57: heddle.v1.HeddleService.Reserve:input_type -> heddle.v1.ReserveRequest
+	27, // 58: heddle.v1.HeddleService.ListReservations:input_type -> heddle.v1.ListReservationsRequest
+	30, // 59: heddle.v1.HeddleService.RecordTrace:input_type -> heddle.v1.RecordTraceRequest
+	40, // 60: heddle.v1.HeddleService.SetMeasure:input_type -> heddle.v1.SetMeasureRequest
+	37, // 61: heddle.v1.HeddleService.SetSensitivity:input_type -> heddle.v1.SetSensitivityRequest
+	42, // 62: heddle.v1.HeddleService.ListProfiles:input_type -> heddle.v1.ListProfilesRequest
+	46, // 63: heddle.v1.HeddleService.GetProfile:input_type -> heddle.v1.GetProfileRequest
+	48, // 64: heddle.v1.HeddleService.ExportProfile:input_type -> heddle.v1.ExportProfileRequest
+	50, // 65: heddle.v1.HeddleService.ImportProfile:input_type -> heddle.v1.ImportProfileRequest
+	52, // 66: heddle.v1.HeddleService.ForgetProfile:input_type -> heddle.v1.ForgetProfileRequest
+	5,  // 67: heddle.v1.HeddleService.Status:output_type -> heddle.v1.StatusResponse
+	7,  // 68: heddle.v1.HeddleService.ListDevices:output_type -> heddle.v1.ListDevicesResponse
+	11, // 69: heddle.v1.HeddleService.ListClients:output_type -> heddle.v1.ListClientsResponse
+	11, // 70: heddle.v1.HeddleService.WatchClients:output_type -> heddle.v1.ListClientsResponse
+	16, // 71: heddle.v1.HeddleService.SetClient:output_type -> heddle.v1.SetClientResponse
+	18, // 72: heddle.v1.HeddleService.SetTenant:output_type -> heddle.v1.SetTenantResponse
+	20, // 73: heddle.v1.HeddleService.GetConfig:output_type -> heddle.v1.GetConfigResponse
+	23, // 74: heddle.v1.HeddleService.SetPolicy:output_type -> heddle.v1.SetPolicyResponse
+	26, // 75: heddle.v1.HeddleService.Reserve:output_type -> heddle.v1.ReserveResponse
+	28, // 76: heddle.v1.HeddleService.ListReservations:output_type -> heddle.v1.ListReservationsResponse
+	31, // 77: heddle.v1.HeddleService.RecordTrace:output_type -> heddle.v1.RecordTraceResponse
+	41, // 78: heddle.v1.HeddleService.SetMeasure:output_type -> heddle.v1.SetMeasureResponse
+	39, // 79: heddle.v1.HeddleService.SetSensitivity:output_type -> heddle.v1.SetSensitivityResponse
+	43, // 80: heddle.v1.HeddleService.ListProfiles:output_type -> heddle.v1.ListProfilesResponse
+	47, // 81: heddle.v1.HeddleService.GetProfile:output_type -> heddle.v1.GetProfileResponse
+	49, // 82: heddle.v1.HeddleService.ExportProfile:output_type -> heddle.v1.ExportProfileResponse
+	51, // 83: heddle.v1.HeddleService.ImportProfile:output_type -> heddle.v1.ImportProfileResponse
+	53, // 84: heddle.v1.HeddleService.ForgetProfile:output_type -> heddle.v1.ForgetProfileResponse
+	67, // [67:85] is the sub-list for method output_type
+	49, // [49:67] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_heddle_v1_heddle_proto_init() }
@@ -3363,8 +4390,8 @@ func file_heddle_v1_heddle_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_v1_heddle_proto_rawDesc), len(file_heddle_v1_heddle_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   38,
+			NumEnums:      4,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

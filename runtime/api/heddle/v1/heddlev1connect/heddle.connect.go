@@ -70,6 +70,21 @@ const (
 	// HeddleServiceSetSensitivityProcedure is the fully-qualified name of the HeddleService's
 	// SetSensitivity RPC.
 	HeddleServiceSetSensitivityProcedure = "/heddle.v1.HeddleService/SetSensitivity"
+	// HeddleServiceListProfilesProcedure is the fully-qualified name of the HeddleService's
+	// ListProfiles RPC.
+	HeddleServiceListProfilesProcedure = "/heddle.v1.HeddleService/ListProfiles"
+	// HeddleServiceGetProfileProcedure is the fully-qualified name of the HeddleService's GetProfile
+	// RPC.
+	HeddleServiceGetProfileProcedure = "/heddle.v1.HeddleService/GetProfile"
+	// HeddleServiceExportProfileProcedure is the fully-qualified name of the HeddleService's
+	// ExportProfile RPC.
+	HeddleServiceExportProfileProcedure = "/heddle.v1.HeddleService/ExportProfile"
+	// HeddleServiceImportProfileProcedure is the fully-qualified name of the HeddleService's
+	// ImportProfile RPC.
+	HeddleServiceImportProfileProcedure = "/heddle.v1.HeddleService/ImportProfile"
+	// HeddleServiceForgetProfileProcedure is the fully-qualified name of the HeddleService's
+	// ForgetProfile RPC.
+	HeddleServiceForgetProfileProcedure = "/heddle.v1.HeddleService/ForgetProfile"
 )
 
 // HeddleServiceClient is a client for the heddle.v1.HeddleService service.
@@ -102,6 +117,16 @@ type HeddleServiceClient interface {
 	// SetSensitivity keeps how much a client's workload suffers from others, as
 	// heddle probe measured it.
 	SetSensitivity(context.Context, *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error)
+	// Profiles say what is known of workloads. Their labels can hold command
+	// lines, so only administrators see them.
+	ListProfiles(context.Context, *v1.ListProfilesRequest) (*v1.ListProfilesResponse, error)
+	GetProfile(context.Context, *v1.GetProfileRequest) (*v1.GetProfileResponse, error)
+	ExportProfile(context.Context, *v1.ExportProfileRequest) (*v1.ExportProfileResponse, error)
+	// ImportProfile adds a document that ExportProfile wrote to what is known, or
+	// gives the kernels of a profile figures from Nsight Compute. Documents come
+	// in pieces, of which the first says what they are.
+	ImportProfile(context.Context) (*connect.ClientStreamForClientSimple[v1.ImportProfileRequest, v1.ImportProfileResponse], error)
+	ForgetProfile(context.Context, *v1.ForgetProfileRequest) (*v1.ForgetProfileResponse, error)
 }
 
 // NewHeddleServiceClient constructs a client for the heddle.v1.HeddleService service. By default,
@@ -193,6 +218,36 @@ func NewHeddleServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(heddleServiceMethods.ByName("SetSensitivity")),
 			connect.WithClientOptions(opts...),
 		),
+		listProfiles: connect.NewClient[v1.ListProfilesRequest, v1.ListProfilesResponse](
+			httpClient,
+			baseURL+HeddleServiceListProfilesProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("ListProfiles")),
+			connect.WithClientOptions(opts...),
+		),
+		getProfile: connect.NewClient[v1.GetProfileRequest, v1.GetProfileResponse](
+			httpClient,
+			baseURL+HeddleServiceGetProfileProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("GetProfile")),
+			connect.WithClientOptions(opts...),
+		),
+		exportProfile: connect.NewClient[v1.ExportProfileRequest, v1.ExportProfileResponse](
+			httpClient,
+			baseURL+HeddleServiceExportProfileProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("ExportProfile")),
+			connect.WithClientOptions(opts...),
+		),
+		importProfile: connect.NewClient[v1.ImportProfileRequest, v1.ImportProfileResponse](
+			httpClient,
+			baseURL+HeddleServiceImportProfileProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("ImportProfile")),
+			connect.WithClientOptions(opts...),
+		),
+		forgetProfile: connect.NewClient[v1.ForgetProfileRequest, v1.ForgetProfileResponse](
+			httpClient,
+			baseURL+HeddleServiceForgetProfileProcedure,
+			connect.WithSchema(heddleServiceMethods.ByName("ForgetProfile")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -211,6 +266,11 @@ type heddleServiceClient struct {
 	recordTrace      *connect.Client[v1.RecordTraceRequest, v1.RecordTraceResponse]
 	setMeasure       *connect.Client[v1.SetMeasureRequest, v1.SetMeasureResponse]
 	setSensitivity   *connect.Client[v1.SetSensitivityRequest, v1.SetSensitivityResponse]
+	listProfiles     *connect.Client[v1.ListProfilesRequest, v1.ListProfilesResponse]
+	getProfile       *connect.Client[v1.GetProfileRequest, v1.GetProfileResponse]
+	exportProfile    *connect.Client[v1.ExportProfileRequest, v1.ExportProfileResponse]
+	importProfile    *connect.Client[v1.ImportProfileRequest, v1.ImportProfileResponse]
+	forgetProfile    *connect.Client[v1.ForgetProfileRequest, v1.ForgetProfileResponse]
 }
 
 // Status calls heddle.v1.HeddleService.Status.
@@ -322,6 +382,47 @@ func (c *heddleServiceClient) SetSensitivity(ctx context.Context, req *v1.SetSen
 	return nil, err
 }
 
+// ListProfiles calls heddle.v1.HeddleService.ListProfiles.
+func (c *heddleServiceClient) ListProfiles(ctx context.Context, req *v1.ListProfilesRequest) (*v1.ListProfilesResponse, error) {
+	response, err := c.listProfiles.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetProfile calls heddle.v1.HeddleService.GetProfile.
+func (c *heddleServiceClient) GetProfile(ctx context.Context, req *v1.GetProfileRequest) (*v1.GetProfileResponse, error) {
+	response, err := c.getProfile.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ExportProfile calls heddle.v1.HeddleService.ExportProfile.
+func (c *heddleServiceClient) ExportProfile(ctx context.Context, req *v1.ExportProfileRequest) (*v1.ExportProfileResponse, error) {
+	response, err := c.exportProfile.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ImportProfile calls heddle.v1.HeddleService.ImportProfile.
+func (c *heddleServiceClient) ImportProfile(ctx context.Context) (*connect.ClientStreamForClientSimple[v1.ImportProfileRequest, v1.ImportProfileResponse], error) {
+	return c.importProfile.CallClientStreamSimple(ctx)
+}
+
+// ForgetProfile calls heddle.v1.HeddleService.ForgetProfile.
+func (c *heddleServiceClient) ForgetProfile(ctx context.Context, req *v1.ForgetProfileRequest) (*v1.ForgetProfileResponse, error) {
+	response, err := c.forgetProfile.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // HeddleServiceHandler is an implementation of the heddle.v1.HeddleService service.
 type HeddleServiceHandler interface {
 	// Status answers as soon as heddled serves; it needs no rights.
@@ -352,6 +453,16 @@ type HeddleServiceHandler interface {
 	// SetSensitivity keeps how much a client's workload suffers from others, as
 	// heddle probe measured it.
 	SetSensitivity(context.Context, *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error)
+	// Profiles say what is known of workloads. Their labels can hold command
+	// lines, so only administrators see them.
+	ListProfiles(context.Context, *v1.ListProfilesRequest) (*v1.ListProfilesResponse, error)
+	GetProfile(context.Context, *v1.GetProfileRequest) (*v1.GetProfileResponse, error)
+	ExportProfile(context.Context, *v1.ExportProfileRequest) (*v1.ExportProfileResponse, error)
+	// ImportProfile adds a document that ExportProfile wrote to what is known, or
+	// gives the kernels of a profile figures from Nsight Compute. Documents come
+	// in pieces, of which the first says what they are.
+	ImportProfile(context.Context, *connect.ClientStream[v1.ImportProfileRequest]) (*v1.ImportProfileResponse, error)
+	ForgetProfile(context.Context, *v1.ForgetProfileRequest) (*v1.ForgetProfileResponse, error)
 }
 
 // NewHeddleServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -439,6 +550,36 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(heddleServiceMethods.ByName("SetSensitivity")),
 		connect.WithHandlerOptions(opts...),
 	)
+	heddleServiceListProfilesHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceListProfilesProcedure,
+		svc.ListProfiles,
+		connect.WithSchema(heddleServiceMethods.ByName("ListProfiles")),
+		connect.WithHandlerOptions(opts...),
+	)
+	heddleServiceGetProfileHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceGetProfileProcedure,
+		svc.GetProfile,
+		connect.WithSchema(heddleServiceMethods.ByName("GetProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
+	heddleServiceExportProfileHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceExportProfileProcedure,
+		svc.ExportProfile,
+		connect.WithSchema(heddleServiceMethods.ByName("ExportProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
+	heddleServiceImportProfileHandler := connect.NewClientStreamHandlerSimple(
+		HeddleServiceImportProfileProcedure,
+		svc.ImportProfile,
+		connect.WithSchema(heddleServiceMethods.ByName("ImportProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
+	heddleServiceForgetProfileHandler := connect.NewUnaryHandlerSimple(
+		HeddleServiceForgetProfileProcedure,
+		svc.ForgetProfile,
+		connect.WithSchema(heddleServiceMethods.ByName("ForgetProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/heddle.v1.HeddleService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case HeddleServiceStatusProcedure:
@@ -467,6 +608,16 @@ func NewHeddleServiceHandler(svc HeddleServiceHandler, opts ...connect.HandlerOp
 			heddleServiceSetMeasureHandler.ServeHTTP(w, r)
 		case HeddleServiceSetSensitivityProcedure:
 			heddleServiceSetSensitivityHandler.ServeHTTP(w, r)
+		case HeddleServiceListProfilesProcedure:
+			heddleServiceListProfilesHandler.ServeHTTP(w, r)
+		case HeddleServiceGetProfileProcedure:
+			heddleServiceGetProfileHandler.ServeHTTP(w, r)
+		case HeddleServiceExportProfileProcedure:
+			heddleServiceExportProfileHandler.ServeHTTP(w, r)
+		case HeddleServiceImportProfileProcedure:
+			heddleServiceImportProfileHandler.ServeHTTP(w, r)
+		case HeddleServiceForgetProfileProcedure:
+			heddleServiceForgetProfileHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -526,4 +677,24 @@ func (UnimplementedHeddleServiceHandler) SetMeasure(context.Context, *v1.SetMeas
 
 func (UnimplementedHeddleServiceHandler) SetSensitivity(context.Context, *v1.SetSensitivityRequest) (*v1.SetSensitivityResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.SetSensitivity is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) ListProfiles(context.Context, *v1.ListProfilesRequest) (*v1.ListProfilesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.ListProfiles is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) GetProfile(context.Context, *v1.GetProfileRequest) (*v1.GetProfileResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.GetProfile is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) ExportProfile(context.Context, *v1.ExportProfileRequest) (*v1.ExportProfileResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.ExportProfile is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) ImportProfile(context.Context, *connect.ClientStream[v1.ImportProfileRequest]) (*v1.ImportProfileResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.ImportProfile is not implemented"))
+}
+
+func (UnimplementedHeddleServiceHandler) ForgetProfile(context.Context, *v1.ForgetProfileRequest) (*v1.ForgetProfileResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("heddle.v1.HeddleService.ForgetProfile is not implemented"))
 }
