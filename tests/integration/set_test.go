@@ -17,8 +17,7 @@ import (
 // heddle runs the command line on a node and returns what it printed.
 func heddle(t *testing.T, n *node.Node, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(filepath.Dir(n.Interposer()), "../../bin/heddle"), args...)
-	cmd.Env = append(os.Environ(), "HEDDLE_API="+n.APISocket())
+	cmd := heddleCommand(n, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -69,6 +68,12 @@ func TestPsHidesTheArgumentsOfOtherUsersPrograms(t *testing.T) {
 			t.Errorf("heddle %v as another user:\n%s", args, got)
 		}
 	}
+}
+
+func heddleCommand(n *node.Node, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(filepath.Dir(n.Interposer()), "../../bin/heddle"), args...)
+	cmd.Env = append(os.Environ(), "HEDDLE_API="+n.APISocket())
+	return cmd
 }
 
 // listed is a client as heddle ps shows it.
