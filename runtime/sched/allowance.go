@@ -40,9 +40,18 @@ type grant struct {
 	client  ClientID
 	waiting time.Duration // the launch ...
 	service time.Duration // ... and what its client had consumed before it
-	tight   bool          // it fits the gaps, but not with a margin
+	begin   begin
 	sinceNs uint64
 }
+
+// begin is how a launch that was granted begins.
+type begin int
+
+const (
+	atOnce  begin = iota // with the next gap, whatever is predicted of it
+	tight                // in a gap that it fits, but not with a margin
+	filling              // in a gap that is not worth the change of programs each time
+)
 
 // used reports whether the launch went, or is no longer wanted.
 func (g *grant) used(c *Client) bool {
@@ -52,8 +61,8 @@ func (g *grant) used(c *Client) bool {
 // allow grants one of a group's clients a launch, or takes the grant back once it was used. While it
 // lasts, the others of the group wait: nothing else should be in the gap.
 func (p *Heddle) allow(view *View, verdicts []Verdict, clients map[flowKey]*Client) {
-	if p.settings.Without.Allowance || len(verdicts[0].Yields) == 0 || !view.Devices[verdicts[0].Device].Shared {
-		return // where programs take turns, each launch costs two changes besides
+	if p.settings.Without.Allowance || len(verdicts[0].Yields) == 0 {
+		return
 	}
 	key := group{verdicts[0].Device, verdicts[0].Class}
 	g, granted := p.grants[key]
@@ -72,7 +81,7 @@ func (p *Heddle) allow(view *View, verdicts []Verdict, clients map[flowKey]*Clie
 		}
 	}
 	if !granted {
-		g, granted = p.grant(view.NowNs, verdicts, clients)
+		g, granted = p.grant(view, verdicts, clients)
 	}
 	if !granted {
 		return
@@ -84,26 +93,31 @@ func (p *Heddle) allow(view *View, verdicts []Verdict, clients map[flowKey]*Clie
 			v.Gate |= GateClosed
 			continue
 		}
-		v.Gate = v.Gate&^GateClosed | GateWindow
-		v.Parameters.Window = 1 // nothing follows while it runs
-		if g.tight {
-			v.Parameters.MarginPPM = 0
+		v.Gate &^= GateClosed
+		switch g.begin {
+		case filling:
+			v.Parameters.MinGap = p.settings.Classes[key.class].MinGap
 			continue
+		case tight:
+			v.Parameters.MarginPPM = 0
+		case atOnce:
+			v.Gate &^= GateFill
+			v.Parameters.Quiet = 0
 		}
-		v.Gate &^= GateFill // it goes as soon as the peers are idle, whatever is predicted
-		v.Parameters.Quiet = 0
+		v.Gate |= GateWindow
+		v.Parameters.Window = 1 // nothing follows while it runs
 	}
 }
 
 // grant picks the first client, by who should go first, whose launch fits no gap and can be afforded,
 // and charges its peers.
-func (p *Heddle) grant(nowNs uint64, verdicts []Verdict, clients map[flowKey]*Client) (grant, bool) {
+func (p *Heddle) grant(view *View, verdicts []Verdict, clients map[flowKey]*Client) (grant, bool) {
 	var first *Verdict
-	var tight bool
+	var how begin
 	for i := range verdicts {
 		v := &verdicts[i]
-		if fits, ok := p.afford(nowNs, v, clients); ok && (first == nil || p.goesFirst(v, first)) {
-			first, tight = v, fits
+		if b, ok := p.afford(view, v, clients); ok && (first == nil || p.goesFirst(v, first)) {
+			first, how = v, b
 		}
 	}
 	if first == nil {
@@ -112,45 +126,50 @@ func (p *Heddle) grant(nowNs uint64, verdicts []Verdict, clients map[flowKey]*Cl
 	c := clients[flowKey{first.Device, first.Client}]
 	for _, id := range first.Yields {
 		key := flowKey{first.Device, id}
-		if p.inUse(nowNs, key) {
+		if p.inUse(view.NowNs, key) {
 			// What was saved up beyond this launch is lost: launches keep their distance.
-			late, further := delay(c.Observed.Waiting, &c.Demand, clients[key].Demand.Gap)
+			late, further := delay(how, c.Observed.Waiting, &c.Demand, clients[key].Demand.Gap)
 			a := &p.watched[key].account
 			a.credit = min(0, a.credit-late-further)
 		}
 	}
-	return grant{first.Client, c.Observed.Waiting, c.Observed.Service, tight, nowNs}, true
+	return grant{first.Client, c.Observed.Waiting, c.Observed.Service, how, view.NowNs}, true
 }
 
-// afford reports whether the launch that v's client waits with fits no gap, and all peers in use can
-// pay for it; tight says that it fits but for the margin. The peers must all be at work: then the
-// launch begins with the next gap, and not inside one.
-func (p *Heddle) afford(nowNs uint64, v *Verdict, clients map[flowKey]*Client) (tight, ok bool) {
+// afford reports whether the launch that v's client waits with gets into no gap, and all peers in use
+// can pay for it, and how it then begins. The peers must all be at work: then it begins with the next
+// gap, and not inside one.
+func (p *Heddle) afford(view *View, v *Verdict, clients map[flowKey]*Client) (how begin, ok bool) {
 	c := clients[flowKey{v.Device, v.Client}]
 	launch := c.Observed.Waiting
 	if launch == 0 || v.Mediated || v.Gate&GateClosed != 0 {
-		return false, false
+		return 0, false
 	}
 	if lapsed := &p.watched[flowKey{v.Device, v.Client}].lapsed; lapsed.client != 0 && !lapsed.used(c) {
-		return false, false
+		return 0, false
 	}
-	margin := time.Duration(float64(launch) * float64(v.Parameters.MarginPPM) / 1e6)
-	tight = true
+	gap := p.idle(view.NowNs, v, clients)
+	if gap == 0 {
+		return 0, false
+	}
+	need := launch + time.Duration(float64(launch)*float64(v.Parameters.MarginPPM)/1e6) + reaction
+	switch {
+	case !view.Devices[v.Device].Shared:
+		// What runs past the end there costs a change of programs besides; only what fits may go.
+		how, ok = filling, need+switching <= gap && gap < v.Parameters.MinGap
+	case launch+reaction <= gap:
+		how, ok = tight, need > gap
+	default:
+		how, ok = atOnce, true
+	}
 	for _, id := range v.Yields {
 		key := flowKey{v.Device, id}
-		if !p.inUse(nowNs, key) {
-			continue
+		if ok && p.inUse(view.NowNs, key) {
+			late, _ := delay(how, launch, &c.Demand, clients[key].Demand.Gap)
+			ok = clients[key].Observed.Backlogged && p.watched[key].account.credit >= late
 		}
-		h := clients[key]
-		gap := h.Demand.Gap
-		late, _ := delay(launch, &c.Demand, gap)
-		if gap == 0 || !h.Observed.Backlogged || p.watched[key].account.credit < late {
-			return false, false
-		}
-		ok = ok || launch+margin+reaction > gap
-		tight = tight && launch+reaction <= gap
 	}
-	return tight, ok
+	return how, ok
 }
 
 func (p *Heddle) goesFirst(a, b *Verdict) bool {
@@ -160,24 +179,31 @@ func (p *Heddle) goesFirst(a, b *Verdict) bool {
 // settle charges for what went besides the one launch that was paid for: the grant lasts until the
 // plan after it was used, and short gaps may follow each other faster.
 func (p *Heddle) settle(nowNs uint64, g *grant, v *Verdict, clients map[flowKey]*Client) {
+	if g.begin == filling {
+		return
+	}
 	took := clients[flowKey{v.Device, g.client}].Observed.Service - g.service
 	further := (took+g.waiting/2)/max(1, g.waiting) - 1
 	for _, id := range v.Yields {
 		key := flowKey{v.Device, id}
 		if further > 0 && p.inUse(nowNs, key) {
-			late, _ := delay(g.waiting, &Demand{}, clients[key].Demand.Gap)
+			late, _ := delay(g.begin, g.waiting, &Demand{}, clients[key].Demand.Gap)
 			p.watched[key].account.credit -= min(further*late, took)
 		}
 	}
 }
 
 // delay is by how much a launch that begins with a gap puts off what comes after the gap. One that
-// may end just before the gap does may be followed by another, which puts it off further.
-func delay(launch time.Duration, d *Demand, gap time.Duration) (late, further time.Duration) {
-	if launch+reaction <= gap {
+// may end just before the gap does may be followed by another, which puts it off further. Where
+// programs take turns it is the change back, once for each gap, and there may be two until the grant
+// is taken back.
+func delay(how begin, launch time.Duration, d *Demand, gap time.Duration) (late, further time.Duration) {
+	switch {
+	case how == filling:
+		return switching, switching
+	case how == tight:
 		return leastDelay, 0 // it is not followed by what does not fit
-	}
-	if float64(launch)*(1-marginSigmas*d.Spread) < float64(gap) {
+	case float64(launch)*(1-marginSigmas*d.Spread) < float64(gap):
 		further = d.Longest
 	}
 	return max(leastDelay, launch+reaction-gap), further

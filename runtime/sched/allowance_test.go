@@ -93,7 +93,7 @@ func TestWhoHasNoAllowance(t *testing.T) {
 		{"nothing waits", 0, func(*node) {}},
 		{"a launch that would cost more than can be saved up", 3 * ms, func(*node) {}},
 		{"beside a service whose pauses nobody can predict", tooLong, func(n *node) { n.service.Demand.Gap = 0 }},
-		{"where programs take turns", tooLong, func(n *node) { n.view.Devices = nil }},
+		{"where programs take turns and it costs a change besides", tooLong, func(n *node) { n.view.Devices = nil }},
 		{"in the middle of a gap", tooLong, func(n *node) { n.service.Observed.Backlogged = false }},
 		{"beside one of two services that has no objective", tooLong, func(n *node) {
 			n.view.Clients[1].Class, n.view.Clients[1].SLO = 2, 1
@@ -138,6 +138,31 @@ func TestWhoHasNoAllowance(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhereProgramsTakeTurnsAGapIsFilledNowAndThen(t *testing.T) {
+	// 100 us for a change, and 100 us for another should a second gap follow, are 2 % of 10 ms.
+	n := hostBound(2, 300*time.Microsecond)
+	n.view.Devices["gpu"] = sched.Device{Limits: sched.Limits{SMs: 100}}
+	least := sched.DefaultSettings().Classes[7].MinGap
+	gaps := 0
+	for range 1000 {
+		for _, v := range lower(n.step(ms, 1)) {
+			if v.Gate&sched.GateClosed != 0 || v.Parameters.MinGap != least {
+				continue
+			}
+			gaps++
+			if v.Gate&sched.GateFill == 0 || v.Parameters.Window == 1 || v.Parameters.MarginPPM == 0 {
+				t.Fatalf("it is to fill the gap as any other: %+v", v)
+			}
+			n.launch(v.Client)
+			n.step(0, 1)
+			n.view.Clients[v.Client-1].Observed.Waiting = 300 * time.Microsecond
+		}
+	}
+	if gaps < 80 || gaps > 101 { // one of what was saved up before
+		t.Errorf("%d gaps in a second of the service's work, want 100", gaps)
+	}
 }
 
 func TestAGrantWaitsForItsLaunch(t *testing.T) {
