@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +99,41 @@ func TestARankThatWaitsClosesItsGangEverywhere(t *testing.T) {
 		pause(false)
 		gates(t, "both ranks run", false, a, b)
 	}
+}
+
+// A launch that waits for the gang is nothing that a policy could let go.
+func TestARankWithoutItsGangHasNoWorkForThePlanner(t *testing.T) {
+	var mu sync.Mutex
+	backlogged := map[uint64]bool{}
+	s := serve(t, func(o *Options) {
+		o.Planner.(*policy).interval = time.Millisecond
+		o.Planner.(*policy).plans = func(members []Member) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, m := range members {
+				backlogged[m.Client] = m.Observed.Backlogged
+			}
+		}
+	})
+	shows := func(p *program) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return backlogged[p.welcome.ClientID]
+		}
+	}
+	other, a := attach(t, s.path, hello("other")), attach(t, s.path, rank("a", "job", 2))
+	for _, p := range []*program{other, a} {
+		p.open(0, gpu0)
+		atomic.StoreUint64(&p.seg.Devices[0].HeldSinceNs, 7)
+	}
+	eventually(t, "the other client is shown with work", shows(other))
+	if shows(a)() {
+		t.Error("a rank that waits for its gang is shown with work")
+	}
+	b := attach(t, s.path, rank("b", "job", 2))
+	b.open(0, gpu1)
+	eventually(t, "the rank of a complete gang is shown with work", shows(a))
 }
 
 // heddled opens and closes the gate of a strict rank for its peers; its gang stands above.

@@ -58,9 +58,14 @@ func (m *Manager) decide(d *device) *plan {
 	for _, b := range d.bindings {
 		c := b.client
 		p.byID[c.id] = b
+		observed := b.observed
+		if c.gang != nil && !c.gang.complete {
+			// Whatever it waits to launch, it has no use for a turn, and nobody falls behind it.
+			observed.Backlogged = false
+		}
 		members = append(members, Member{
 			Client: c.id, PID: c.identity.PID, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict,
-			Objective: c.grant.Objective, Observed: b.observed,
+			Objective: c.grant.Objective, Observed: observed,
 		})
 	}
 	p.decisions = m.opt.Planner.Plan(d.uuid, m.opt.Now(), members)

@@ -122,6 +122,24 @@ func TestTwoGangsOverTwoDevicesTakeTurns(t *testing.T) {
 	}
 }
 
+// Under the default policy, which lets nobody get ahead of those who have work.
+func TestGangThatIsNotCompleteIsInNobodysWay(t *testing.T) {
+	n, clients := start(t, node.Options{}, "normal", "normal")
+	lonely := rank(n, "job:2", 0).Open(0)
+	waitGate(n, lonely, "closed")
+	lonely.Send("launch 1000")
+	n.Eventually("the rank waits", func() bool { return device(n, lonely).GetHeld() })
+	for _, c := range clients {
+		c.Do("loop 500000 1")
+	}
+	n.Eventually("both others have launched two hundred times", func() bool {
+		return clients[0].Number("looped") >= 200 && clients[1].Number("looped") >= 200
+	})
+	for _, c := range clients {
+		c.Do("endloop")
+	}
+}
+
 // A gang and a client of none take turns on the device that they share; neither starves.
 func TestGangBesideAnotherClient(t *testing.T) {
 	n, _ := start(t, node.Options{
