@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
 const (
@@ -37,7 +39,9 @@ func launchCases() []launchCase {
 // else the machine does hits all of them alike. Times are of the launching
 // thread's processor time.
 func benchLaunch(ctx context.Context, r *rig, f *figures) error {
-	names := []string{"bare", "trampoline", "open", "yielded", "orphan"}
+	names := []string{"bare", "trampoline", "open", "yielded", "orphan", "traced"}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the timeline
 	clients, err := launchClients(ctx, r)
 	if err != nil {
 		return err
@@ -71,9 +75,12 @@ func benchLaunch(ctx context.Context, r *rig, f *figures) error {
 	over := func(a, b float64) float64 { return a / b }
 	f.add("open_minus_bare_ns", "ns", pairs(samples["open_ns"], samples["bare_ns"], minus))
 	f.add("yielded_minus_bare_ns", "ns", pairs(samples["yielded_ns"], samples["bare_ns"], minus))
+	// What a timeline adds to a launch, of which a real driver's takes 2.5 us.
+	f.add("trace_ns", "ns", pairs(samples["traced_ns"], samples["open_ns"], minus))
 	f.add("open_4t_over_bare", "x", pairs(samples["open_4t_ns"], samples["bare_4t_ns"], over))
 	f.limit("open_minus_bare_ns", 3, "gate open")
 	f.limit("yielded_minus_bare_ns", 15, "while others yield to it")
+	f.limit("trace_ns", 125, "a timeline is recorded: 5 % of a launch")
 	f.limit("open_4t_over_bare", 1.1, "gate open, 4 threads")
 	return nil
 }
@@ -89,7 +96,8 @@ func pairs(a, b []float64, combine func(a, b float64) float64) []float64 {
 
 // launchClients starts one client per way to be: without the interposer, with
 // it switched off, attached and alone, attached with somebody who yields to
-// it, and attached to a daemon that was killed since.
+// it, attached to a daemon that was killed since, and attached while a timeline
+// is recorded.
 func launchClients(ctx context.Context, r *rig) ([]*launcher, error) {
 	alone, err := r.startDaemon(ctx, "alone", "")
 	if err != nil {
@@ -103,6 +111,10 @@ func launchClients(ctx context.Context, r *rig) ([]*launcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	watched, err := r.startDaemon(ctx, "watched", "")
+	if err != nil {
+		return nil, err
+	}
 	var out []*launcher
 	for _, c := range []struct {
 		name string
@@ -113,6 +125,7 @@ func launchClients(ctx context.Context, r *rig) ([]*launcher, error) {
 		{"open", alone.of(r, "high")},
 		{"yielded", shared.of(r, "high")},
 		{"orphan", doomed.of(r, "high")},
+		{"traced", watched.of(r, "high")},
 		{"yielding", shared.of(r, "low")},
 	} {
 		l, err := r.launcher(c.name, c.env)
@@ -121,12 +134,15 @@ func launchClients(ctx context.Context, r *rig) ([]*launcher, error) {
 		}
 		out = append(out, l)
 	}
-	for d, n := range map[*daemon]int{alone: 1, shared: 2, doomed: 1} {
+	for d, n := range map[*daemon]int{alone: 1, shared: 2, doomed: 1, watched: 1} {
 		if err := d.awaitClients(ctx, n); err != nil {
 			return nil, err
 		}
 	}
 	if err := shared.awaitGates(ctx, "yielded to", "yielding"); err != nil {
+		return nil, err
+	}
+	if err := watched.trace(ctx); err != nil {
 		return nil, err
 	}
 	doomed.kill()
@@ -161,6 +177,20 @@ func (d *daemon) awaitGates(ctx context.Context, want ...string) error {
 		}
 		return nil
 	})
+}
+
+// trace records a timeline until ctx ends, and returns when it has begun.
+func (d *daemon) trace(ctx context.Context) error {
+	begun := make(chan error, 1)
+	go func() {
+		begun <- d.conn.RecordTrace(ctx, &heddlev1.RecordTraceRequest{}, func(m *heddlev1.RecordTraceResponse) error {
+			if len(m.GetClients()) > 0 {
+				begun <- nil
+			}
+			return nil
+		})
+	}()
+	return <-begun
 }
 
 // launcher is a client that launches on demand.
