@@ -70,46 +70,14 @@ func simPlot(o *simOptions, r *sim.Report) []byte {
 		if p.name == "heddle" {
 			class = "ours"
 		}
-		fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="5"/><text class="ink" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n",
-			class, p.x, p.y, p.labelX, p.labelY, p.anchor, html.EscapeString(p.name))
+		if p.far {
+			toX, toY := p.leader()
+			fmt.Fprintf(&b, `<line class="line" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`, p.x, p.y, toX, toY)
+		}
+		at, how := p.anchor()
+		fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="%d"/><text class="ink" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n",
+			class, p.x, p.y, dotRadius, at, p.label.bottom-3, how, html.EscapeString(p.name))
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes()
-}
-
-type plotted struct {
-	name           string
-	x, y           float64
-	labelX, labelY float64
-	anchor         string
-}
-
-// placeLabels puts each label beside its dot, and moves it up while it would lie on another.
-func placeLabels(r *sim.Report, x func(float64) float64, y func(float64) float64) []plotted {
-	const lineHeight, longest = 15, 80
-	var out []plotted
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		p := plotted{name: row.Policy, x: x(row.Share), y: y(row.P99.OfAlone), anchor: "start"}
-		p.labelX, p.labelY = p.x+9, p.y+4
-		crowded := p.x > plotWidth-plotRight-longest
-		for j := range r.Rows {
-			right := x(r.Rows[j].Share) - p.x
-			crowded = crowded || j != i && right > 0 && right < longest && math.Abs(y(r.Rows[j].P99.OfAlone)-p.y) < lineHeight
-		}
-		if crowded {
-			p.labelX, p.anchor = p.x-9, "end"
-		}
-		for clash := true; clash; {
-			clash = false
-			for j := range out {
-				if math.Abs(out[j].labelX-p.labelX) < longest && math.Abs(out[j].labelY-p.labelY) < lineHeight {
-					p.labelY = out[j].labelY - lineHeight
-					clash = true
-				}
-			}
-		}
-		out = append(out, p)
-	}
-	return out
 }
