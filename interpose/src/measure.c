@@ -66,6 +66,14 @@ static bool elapsed(const struct pair *pair, uint64_t *ns) {
     return true;
 }
 
+/*
+ * The lead is too long if the thread lost its processor behind the launch. Where it is much of the
+ * time it is not believed: the kernel then counts as longer, rather than as much too short.
+ */
+static uint64_t surely(uint64_t ns, uint64_t lead_ns) {
+    return lead_ns <= ns / 4 ? ns - lead_ns : ns;
+}
+
 static void finish(struct pair *pair, bool tell) {
     struct heddle_sample_record *sample = &pair->sample;
     uint64_t ns = 0;
@@ -74,7 +82,7 @@ static void finish(struct pair *pair, bool tell) {
         sample->device_ns = ns > pair->lead_ns ? ns - pair->lead_ns : 0;
         heddle_add_seq_cst64(&heddle_client()->devices[sample->device_slot].device_ns,
                              sample->device_ns);
-        heddle_kernel_took(sample->kernel, sample->device_ns);
+        heddle_kernel_took(sample->kernel, surely(ns, pair->lead_ns));
         if (sample->kernel != 0) {
             heddle_tell_sample(sample);
         }
