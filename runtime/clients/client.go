@@ -42,6 +42,8 @@ type client struct {
 	timeline uint32 // number of the timeline for which it tells what it does, 0 = none
 	traces   int    // timelines in which it is
 	gone     bool
+
+	distrusted error // why nothing of it is read any more, nil = it is
 }
 
 // resolve computes class and weight from what is granted, hinted and set. A
@@ -103,7 +105,11 @@ func (m *Manager) serve(ctx context.Context, conn *wire.Conn) {
 		defer close(done)
 		c.out.run()
 	}()
-	m.detach(c, parting(c, m.converse(conn, c)))
+	err = m.converse(conn, c)
+	m.detach(c, parting(c, err))
+	if errors.Is(err, errdefs.ErrCorrupt) { // it may have been kept
+		m.detach(c, parting(c, outlast(conn)))
+	}
 	<-done
 	c.keep.release()
 }
@@ -312,7 +318,7 @@ func (m *Manager) detach(c *client, err error) {
 }
 
 func (m *Manager) detachLocked(c *client, err error) {
-	if c.gone {
+	if c.gone || m.distrust(c, err) {
 		return
 	}
 	c.gone = true

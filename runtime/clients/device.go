@@ -34,6 +34,7 @@ type binding struct {
 
 	observed Observed // as last read
 	doorbell uint32   // as last read
+	assumed  uint64   // time until which a client that is not read was taken to be at work
 	beside   Beside   // as last planned
 	taught   activity // as of the last lesson
 	active   bool     // did something since the lesson before that
@@ -79,7 +80,7 @@ func (m *Manager) bind(c *client, msg wire.Device) error {
 		d = &device{uuid: msg.UUID}
 		m.devices[msg.UUID] = d
 	}
-	b := &binding{client: c, device: d, slot: int(msg.Slot), peers: map[*binding]int{}}
+	b := &binding{client: c, device: d, slot: int(msg.Slot), peers: map[*binding]int{}, assumed: m.opt.Now()}
 	c.bindings[b.slot] = b
 	d.bindings = append(d.bindings, b)
 	m.markDirty(d)
@@ -127,7 +128,7 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 	wanted := make(map[*binding]bool, len(decision.Yields))
 	for _, id := range decision.Yields {
 		h := byID[id]
-		if h == nil || h == b {
+		if h == nil || h == b || h.client.distrusted != nil {
 			continue
 		}
 		b.watched = append(b.watched, h)
@@ -148,6 +149,9 @@ func (m *Manager) apply(b *binding, decision *Decision, byID map[uint64]*binding
 	}
 	if c.gone {
 		return // its queue was full: it was evicted on the way
+	}
+	if len(b.watched) == 0 {
+		v.Gate &^= abi.GateYield // those that there were are not trusted any more
 	}
 	if b.mediated {
 		clear(wanted)

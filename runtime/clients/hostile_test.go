@@ -178,20 +178,59 @@ func TestAClientThatBreaksTheContractIsEvictedAlone(t *testing.T) {
 			eventually(t, "low yields", func() bool { return low.gate(0) == abi.GateYield })
 			tt.sin(bad)
 			var sample Sample
-			eventually(t, "the client is told why and is cut off", func() bool {
+			eventually(t, "the client is evicted and the list says why", func() bool {
 				s.Each(&sample, func(*Sample) {}, func(Record) {})
-				return bad.over() && said(bad, func(m wire.Evict) bool { return strings.Contains(m.Text, tt.says) })
+				return strings.Contains(s.evicted("bad"), tt.says)
 			})
 			eventually(t, "low is free", func() bool { return low.gate(0) == 0 })
-			list := s.List()
-			if len(list) != 2 || !strings.Contains(list[1].Evicted, tt.says) || list[0].Evicted != "" {
-				t.Errorf("%+v", list)
-			}
-			if low.over() {
-				t.Error("low was cut off as well")
+			if list := s.List(); len(list) != 2 || s.evicted("low") != "" || low.over() {
+				t.Errorf("low was evicted as well: %+v", list)
 			}
 		})
 	}
+}
+
+// What an evicted program launches, it still launches: its betters must go on telling it that they
+// are busy, and it must go on learning of new ones.
+func TestAnEvictedClientYieldsAsBefore(t *testing.T) {
+	s := serve(t)
+	high := attach(t, s.path, withPriority("high", 2))
+	high.open(0, gpu0)
+	bad := attach(t, s.path, withPriority("bad", 7))
+	bad.open(0, gpu0)
+	idle := attach(t, s.path, withPriority("idle", 9))
+	idle.open(0, gpu0)
+	eventually(t, "bad yields to high, and idle to both", func() bool { return bad.yields(0) == 1 && idle.yields(0) == 2 })
+	atomic.StoreUint32(&bad.seg.Header.Magic, 7)
+	var sample Sample
+	eventually(t, "bad is evicted", func() bool {
+		s.Each(&sample, func(*Sample) {}, func(Record) {})
+		return s.evicted("bad") != ""
+	})
+	eventually(t, "idle yields to high alone", func() bool { return idle.yields(0) == 1 })
+	next := attach(t, s.path, withPriority("next", 0))
+	next.open(0, gpu0)
+	eventually(t, "bad yields to the next, too", func() bool { return bad.yields(0) == 2 })
+	_ = idle.conn.Close()
+	eventually(t, "idle is gone", func() bool { return s.Count() == 3 })
+	eventually(t, "high and next are watched by bad alone", func() bool {
+		return high.gate(0)&abi.GatePublish != 0 && next.gate(0)&abi.GatePublish != 0
+	})
+	_ = bad.conn.Close()
+	eventually(t, "bad is gone, and nobody is watched", func() bool { return s.Count() == 2 && high.gate(0)&abi.GatePublish == 0 })
+	if s.evicted("bad") == "" {
+		t.Error("it is not listed any more")
+	}
+}
+
+// evicted is why the client of that name was evicted, empty if it was not.
+func (s *server) evicted(name string) string {
+	for _, info := range s.List() {
+		if info.Name == name && info.Evicted != "" {
+			return info.Evicted
+		}
+	}
+	return ""
 }
 
 func TestALogThatGoesBackEvicts(t *testing.T) {
@@ -204,7 +243,7 @@ func TestALogThatGoesBackEvicts(t *testing.T) {
 	atomic.StoreUint64(&p.seg.Process.LogHead, 3)
 	eventually(t, "the client is evicted", func() bool {
 		each()
-		return said(p, func(m wire.Evict) bool { return strings.Contains(m.Text, "log") })
+		return strings.Contains(s.evicted("x"), "log")
 	})
 }
 

@@ -160,6 +160,9 @@ func (c *lessons) call() {
 		m.witness(d)
 	}
 	for _, client := range m.clients {
+		if client.distrusted != nil {
+			continue
+		}
 		lesson := Lesson{Client: client.id, Identity: client.identity, Tenant: client.grant.Tenant, Name: client.hello.Name}
 		for _, b := range client.bindings {
 			if b != nil {
@@ -193,6 +196,9 @@ func compareBools(a, b bool) int {
 func (m *Manager) witness(d *device) {
 	for _, b := range d.bindings {
 		b.active = false
+		if b.client.distrusted != nil {
+			continue
+		}
 		s, err := b.client.segment.Device(b.slot)
 		if err != nil {
 			continue // whoever reads it for its own sake evicts its writer
@@ -227,7 +233,7 @@ func (c *lessons) tell() int {
 	for i := range c.pupils {
 		p := &c.pupils[i]
 		switch {
-		case p.client.gone:
+		case p.client.gone, p.client.distrusted != nil:
 		case p.err != nil:
 			m.detachLocked(p.client, p.err)
 		default:

@@ -125,8 +125,8 @@ func TestACorruptSampleEndsItsWriter(t *testing.T) {
 	liar.open(0, gpu0)
 	honest.open(0, gpu0)
 	liar.tell(0, 1) // no key
-	eventually(t, "the liar is evicted", liar.over)
-	if honest.over() {
+	eventually(t, "the liar is evicted", func() bool { return s.evicted("liar") != "" })
+	if s.evicted("honest") != "" {
 		t.Error("the honest client, too")
 	}
 }

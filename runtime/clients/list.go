@@ -65,6 +65,9 @@ func (c *client) info() Info {
 	if g := c.gang; g != nil {
 		info.Gang, info.GangSize, info.Ranks = g.key.name, g.key.size, g.ranks()
 	}
+	if c.distrusted != nil {
+		info.Evicted = c.distrusted.Error()
+	}
 	asked := int(c.hello.PriorityHint)
 	if asked != abi.HintNone && asked < c.priority && c.grant.Override.Priority == nil {
 		info.Asked = asked
@@ -132,6 +135,9 @@ func compareIDs(a, b uint64) int {
 // look fills in what the client does at this moment. What is corrupt stays blank: the next sample
 // evicts its writer.
 func (c *client) look(info *Info) {
+	if c.distrusted != nil {
+		return
+	}
 	if p, err := c.segment.Process(); err == nil {
 		info.Launches, info.Unnamed = p.Launches, p.UnnamedAddresses
 	}
@@ -190,6 +196,9 @@ func (m *Manager) Each(s *Sample, f func(*Sample), record func(Record)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range m.clients {
+		if c.distrusted != nil {
+			continue
+		}
 		if err := m.sample(c, s, record); err != nil {
 			m.detachLocked(c, err)
 			continue

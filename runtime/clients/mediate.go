@@ -67,7 +67,7 @@ func (m *Manager) mediate(b *binding, v *shm.DeviceVerdict) time.Duration {
 	v.Gate &^= abi.GateClosed
 	peers := make([]GatePeer, 0, len(b.watched))
 	for _, h := range b.watched {
-		if h.client.gone {
+		if h.client.gone || h.client.distrusted != nil {
 			continue
 		}
 		s, err := h.client.segment.Device(h.slot)

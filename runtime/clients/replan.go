@@ -69,6 +69,11 @@ func (m *Manager) observe(d *device) bool {
 		if b.client.gone {
 			continue
 		}
+		if b.client.distrusted != nil {
+			b.assume(m.opt.Now())
+			working = true
+			continue
+		}
 		s, err := b.client.segment.Device(b.slot)
 		if err != nil {
 			m.detachLocked(b.client, err)

@@ -296,10 +296,10 @@ func TestALiarIsEvictedFromTheTimeline(t *testing.T) {
 	roll(t, s, tape, TraceFilter{}, tape.put)
 	eventually(t, "both are asked", func() bool { return liar.timeline() != 0 && honest.timeline() != 0 })
 	liar.record(func(r *abi.TraceRecord) { r.Kind = 0 })
-	eventually(t, "the liar is evicted", liar.over)
+	eventually(t, "the liar is evicted", func() bool { return s.evicted("liar") != "" })
 	honest.record(nil)
 	eventually(t, "the honest one is heard", tape.when(func() bool { return len(tape.events) == 1 }))
-	if honest.over() {
+	if s.evicted("honest") != "" {
 		t.Error("the honest client is evicted, too")
 	}
 }

@@ -82,12 +82,12 @@ func (t *tracer) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range m.clients {
-		if t.traced[c] == nil && t.matches(c) {
+		if t.traced[c] == nil && c.distrusted == nil && t.matches(c) {
 			t.add(c)
 		}
 	}
 	for c, r := range t.traced {
-		r.gone = c.gone
+		r.gone = c.gone || c.distrusted != nil
 		for _, b := range c.bindings {
 			if b != nil {
 				r.place(b, t.rounds%traceLook == 0)
