@@ -82,6 +82,14 @@ func (n *Node) ClientEnv(h Hints) []string {
 // PID is the client's process.
 func (c *Client) PID() int { return c.cmd.Process.Pid }
 
+// Signal sends a signal to the client.
+func (c *Client) Signal(sig syscall.Signal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(sig); err != nil {
+		c.t.Fatalf("signal client %d: %v", c.PID(), err)
+	}
+}
+
 // Send gives a command without waiting for its answer.
 func (c *Client) Send(format string, args ...any) {
 	c.t.Helper()

@@ -32,7 +32,7 @@
  *   forge NS              say of every launch that it took NS                                    ok
  *   flood THREADS NS      launch kernels of NS as fast as can be, on a stream for each thread    ok
  *   flooded               how many of them so far                                                ok N
- *   stall                 a stream that waits for ever                                           ok
+ *   stall                 launch on a stream that waits for ever                                 ok
  *   peace                                                                                        ok
  *
  * A driver error answers "cuda CODE", a wrong command "what COMMAND".

@@ -25,7 +25,6 @@ static uint64_t flood_ns;
 static atomic_uint_fast64_t launches;
 static uint64_t lie_ns;
 static uint64_t seed;
-static cu_pointer never; /* a word that nobody writes */
 
 /* Every thread, until it stopped. */
 static void end(void) {
@@ -144,11 +143,25 @@ static void *flood(void *unused) {
     return NULL;
 }
 
-static cu_result stall(cu_stream stream) {
-    cu_result rc = never != 0 ? CU_OK : own.cu->alloc(&never, sizeof(uint64_t));
+/* Kernels behind a value that never comes: outstanding for ever, and nothing to run. */
+static void *stall(void *unused) {
+    cu_stream stream = NULL;
+    cu_pointer never = 0;
+    uint64_t ns = 1000;
+    uint64_t tag = 1;
+    void *args[] = {&never, &ns, &ns, &tag};
+    cu_result rc = own.cu->context_set(own.context);
 
+    (void)unused;
+    rc = rc != CU_OK ? rc : own.cu->alloc(&never, sizeof(uint64_t));
     rc = rc != CU_OK ? rc : own.cu->fill8(never, 0, sizeof(uint64_t));
-    return rc != CU_OK ? rc : own.cu->wait_value(stream, never, 1, 0);
+    rc = rc != CU_OK ? rc : own.cu->stream_create(&stream, 1);
+    rc = rc != CU_OK ? rc : own.cu->wait_value(stream, never, 1, 0);
+    while (rc == CU_OK && !atomic_load(&stop)) {
+        rc = own.cu->launch(own.tick, 1, 1, 1, 32, 1, 1, 0, stream, args, NULL);
+        atomic_fetch_add(&launches, 1);
+    }
+    return NULL;
 }
 
 static void say(bool good) {
@@ -167,10 +180,7 @@ bool hostile_command(const struct hostile_gpu *gpu, const char *name, uint64_t a
         flood_ns = b;
         say(begin(a, flood));
     } else if (strcmp(name, "stall") == 0) {
-        cu_stream stream = NULL;
-        cu_result rc = own.cu->stream_create(&stream, 1);
-        rc = rc != CU_OK ? rc : stall(stream);
-        printf(rc == CU_OK ? "ok\n" : "cuda %d\n", rc);
+        say(begin(1, stall));
     } else if (strcmp(name, "flooded") == 0) {
         printf("ok %" PRIu64 "\n", (uint64_t)atomic_load(&launches));
     } else if (strcmp(name, "peace") == 0) {
