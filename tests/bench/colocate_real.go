@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-project/heddle/runtime/sim"
 )
 
 // colocateGPU is the GPU that all share.
@@ -41,6 +43,9 @@ func (c *colocation) share(r *rig) error {
 	return nil
 }
 
+// trainingName is what a training job is called in heddled's list.
+const trainingName = "training"
+
 // player is a heddle-play that waits for the time to begin.
 type player struct {
 	*proc
@@ -60,10 +65,11 @@ func (c *colocation) real(ctx context.Context, r *rig, p *play) (measured, error
 	first := len(r.procs)
 	defer r.drop(first)
 	environment := func(string) []string { return r.bare() }
+	var d *daemon
 	if p.policy != "" {
 		name := fmt.Sprintf("heddled-%s-%d", p.policy, time.Now().UnixNano())
-		d, err := r.startDaemon(ctx, name, fmt.Sprintf("[scheduling]\npolicy = %q\n", p.policy))
-		if err != nil {
+		var err error
+		if d, err = r.startDaemon(ctx, name, fmt.Sprintf("[scheduling]\npolicy = %q\n", p.policy)); err != nil {
 			return measured{}, err
 		}
 		environment = func(class string) []string { return d.of(r, class) }
@@ -72,10 +78,16 @@ func (c *colocation) real(ctx context.Context, r *rig, p *play) (measured, error
 	if err != nil {
 		return measured{}, err
 	}
-	if err := together(players); err != nil {
+	at, err := together(players)
+	if err != nil {
 		return measured{}, err
 	}
 	var m measured
+	if d != nil {
+		if m.share, err = c.progress(ctx, d, p, at); err != nil {
+			return measured{}, err
+		}
+	}
 	for _, player := range players {
 		line, err := player.line()
 		if err != nil {
@@ -85,9 +97,10 @@ func (c *colocation) real(ctx context.Context, r *rig, p *play) (measured, error
 		if err := json.Unmarshal([]byte(line), &report); err != nil {
 			return measured{}, fmt.Errorf("%s: said %q: %w", player.name, line, err)
 		}
-		if player.training {
+		switch {
+		case player.training && d == nil:
 			m.share += report.PerS * report.DeviceMs / 1e3
-		} else {
+		case !player.training:
 			m.p50, m.p99 = report.P50Ms, report.P99Ms
 		}
 	}
@@ -103,9 +116,9 @@ func (c *colocation) start(r *rig, p *play, environment func(class string) []str
 	add := func(training bool, class string, args ...string) error {
 		name := "service"
 		if training {
-			name = "training"
+			name = trainingName
 		}
-		proc, err := r.start(name, environment(class), nil, append(slices.Clone(common), args...)...)
+		proc, err := r.start(name, append(environment(class), "HEDDLE_NAME="+name), nil, append(slices.Clone(common), args...)...)
 		if err != nil {
 			return err
 		}
@@ -139,19 +152,56 @@ func (c *colocation) start(r *rig, p *play, environment func(class string) []str
 // startAhead is from the word to the start: time for all to read it and go to sleep.
 const startAhead = 100 * time.Millisecond
 
-// together lets all begin at one moment.
-func together(players []player) error {
+// together lets all begin at one moment, and returns it.
+func together(players []player) (time.Time, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return fmt.Errorf("read the clock: %w", err)
+		return time.Time{}, fmt.Errorf("read the clock: %w", err)
 	}
+	start := time.Now().Add(startAhead)
 	at := strconv.FormatInt(now.Nano()+startAhead.Nanoseconds(), 10)
 	for _, player := range players {
 		if _, err := io.WriteString(player.in, at+"\n"); err != nil {
-			return player.failure()
+			return time.Time{}, player.failure()
 		}
 	}
-	return nil
+	return start, nil
+}
+
+// progress is the work that the training jobs do in the measured time, over that time, by what heddled
+// counts. A job itself reports whole iterations: few, of which the last goes on when the service is
+// over.
+func (c *colocation) progress(ctx context.Context, d *daemon, p *play, start time.Time) (float64, error) {
+	var done [2]time.Duration
+	var when [2]time.Time
+	for i, after := range []time.Duration{c.warmUp, c.warmUp + c.duration} {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(time.Until(start.Add(after))):
+		}
+		clients, err := d.conn.Clients(ctx, nil)
+		if err != nil {
+			return 0, fmt.Errorf("ask heddled: %w", err)
+		}
+		when[i] = time.Now()
+		for _, client := range clients {
+			if client.GetName() == trainingName {
+				done[i] += work(&p.cell.training.Workload, client.GetLaunches())
+			}
+		}
+	}
+	return c.stretch * (done[1] - done[0]).Seconds() / when[1].Sub(when[0]).Seconds(), nil
+}
+
+// work is the time of that many launches of a workload, alone on the device.
+func work(w *sim.Workload, launches uint64) time.Duration {
+	n := uint64(len(w.Kernels))
+	total := time.Duration(launches/n) * w.Time() // bounded by the time of the run
+	for i := range launches % n {
+		total += w.Kernels[i].Time
+	}
+	return total
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

@@ -76,6 +76,15 @@ func TestASimulatedTrainingAloneHasNearlyAll(t *testing.T) {
 	}
 }
 
+func TestWorkOfLaunches(t *testing.T) {
+	_, cell := example()
+	for launches, want := range map[uint64]time.Duration{0: 0, 1: 100, 2: 400, 3: 500, 7: 1300} {
+		if got := work(&cell.training.Workload, launches); got != want*time.Microsecond {
+			t.Errorf("%d launches: %v, want %v", launches, got, want*time.Microsecond)
+		}
+	}
+}
+
 func TestTheBarsOfColocation(t *testing.T) {
 	sample := func(p99, real, simulated float64) sampled {
 		return sampled{
