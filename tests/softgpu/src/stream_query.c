@@ -19,23 +19,27 @@ static CUresult lookup(struct sg_ctx *ctx, CUstream h, struct sg_stream **s) {
         }                                                                                          \
     } while (0)
 
-/* May the stream be waited for or asked? A capture may begin or end meanwhile, in another thread. */
-static CUresult not_capturing(struct sg_stream *s) {
+/* The stream of a handle, if it may be waited for or asked. A capture may begin or end meanwhile, in
+ * another thread. */
+static CUresult lookup_uncaptured(struct sg_ctx *ctx, CUstream h, struct sg_stream **s) {
     sg_lock();
-    CUresult rc = sg_capture_refuse(s);
+    *s = sg_stream_get(ctx, h);
+    CUresult rc = *s == NULL ? CUDA_ERROR_INVALID_HANDLE : sg_capture_refuse(*s);
     sg_unlock();
     return rc == CUDA_SUCCESS ? sg_capture_unsafe() : rc;
 }
 
 SG_TWO_FORMS(cuStreamSynchronize, _ptsz, (CUstream h), (h), (SG_PER_THREAD(h))) {
-    SG_STREAM_OF(s, h);
-    CUresult rc = not_capturing(s);
+    SG_ENTER_CTX(ctx);
+    struct sg_stream *s;
+    CUresult rc = lookup_uncaptured(ctx, h, &s);
     return rc != CUDA_SUCCESS ? rc : sg_wait_stream(s);
 }
 
 SG_TWO_FORMS(cuStreamQuery, _ptsz, (CUstream h), (h), (SG_PER_THREAD(h))) {
-    SG_STREAM_OF(s, h);
-    CUresult rc = not_capturing(s);
+    SG_ENTER_CTX(ctx);
+    struct sg_stream *s;
+    CUresult rc = lookup_uncaptured(ctx, h, &s);
     if (rc != CUDA_SUCCESS) {
         return rc;
     }
