@@ -73,7 +73,7 @@ func (e *encoder) put(b []byte) {
 	}
 }
 
-// open begins an event; close ends it.
+// open begins an event on a track, 0 = on none; close ends it.
 func (e *encoder) open(phase byte, pid uint64, tid int) {
 	e.buf = e.buf[:0]
 	if e.count++; e.count > 1 {
@@ -83,8 +83,10 @@ func (e *encoder) open(phase byte, pid uint64, tid int) {
 	e.buf = append(e.buf, phase)
 	e.buf = append(e.buf, "\",\"pid\":"...)
 	e.buf = strconv.AppendUint(e.buf, pid, 10)
-	e.buf = append(e.buf, ",\"tid\":"...)
-	e.buf = strconv.AppendInt(e.buf, int64(tid), 10)
+	if tid != 0 {
+		e.buf = append(e.buf, ",\"tid\":"...)
+		e.buf = strconv.AppendInt(e.buf, int64(tid), 10)
+	}
 }
 
 func (e *encoder) close(args arguments) {
@@ -118,8 +120,8 @@ func (e *encoder) slice(pid uint64, tid int, from, to int64, category string, na
 }
 
 // instant is a mark on a process.
-func (e *encoder) instant(pid uint64, at int64, name string, args arguments) {
-	e.open('i', pid, 0)
+func (e *encoder) instant(pid uint64, tid int, at int64, name string, args arguments) {
+	e.open('i', pid, tid)
 	e.buf = append(e.buf, ",\"s\":\"p\",\"ts\":"...)
 	e.buf = appendMicros(e.buf, uint64(at)) //nolint:gosec // from 0 on
 	e.buf = append(e.buf, ",\"name\":"...)
@@ -127,7 +129,7 @@ func (e *encoder) instant(pid uint64, at int64, name string, args arguments) {
 	e.close(args)
 }
 
-// meta says something about a process or a track.
+// meta says something about a track, or about a process, where tid is 0.
 func (e *encoder) meta(pid uint64, tid int, what string, arg argument) {
 	e.open('M', pid, tid)
 	e.buf = append(e.buf, ",\"name\":"...)

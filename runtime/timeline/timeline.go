@@ -43,6 +43,7 @@ type Writer struct {
 	start   uint64 // clock of the beginning
 	last    uint64 // clock of the end of the last event
 	summary Summary
+	tids    int
 	clients map[uint64]*process
 	devices map[uint32]*heddlev1.TraceDevice
 }
@@ -113,7 +114,10 @@ func (t *Writer) lose(l *heddlev1.TraceLoss) {
 	if p == nil || lost == 0 {
 		return
 	}
-	t.out.instant(p.pid, p.latest, fmt.Sprintf("%d events missing", lost), arguments{
+	if p.marks == 0 {
+		p.marks = t.track(p, "missing events", 0)
+	}
+	t.out.instant(p.pid, p.marks, p.latest, fmt.Sprintf("%d events missing", lost), arguments{
 		number("overwritten", l.GetOverwritten()), number("dropped", l.GetDropped()), number("impossible", l.GetImpossible()),
 	})
 }

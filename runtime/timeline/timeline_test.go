@@ -62,7 +62,7 @@ func check(t *testing.T, d *document) {
 		pid uint64
 		tid int
 	}
-	processes, named := map[uint64]bool{}, map[track]bool{}
+	processes, named, owners := map[uint64]bool{}, map[track]bool{}, map[int]uint64{}
 	end := map[track]float64{}
 	if d.Unit != "ns" {
 		t.Errorf("unit %q", d.Unit)
@@ -74,6 +74,10 @@ func check(t *testing.T, d *document) {
 			processes[e.PID] = e.Args["name"] != ""
 		case e.Phase == "M" && e.Name == "thread_name":
 			named[at] = e.Args["name"] != ""
+			if owner, taken := owners[e.TID]; taken || e.TID == 0 {
+				t.Errorf("track %d is of process %d, too: %+v", e.TID, owner, e)
+			}
+			owners[e.TID] = e.PID
 		case e.Phase == "M":
 		case e.Phase == "X" || e.Phase == "i":
 			if !processes[e.PID] || !named[at] || e.Name == "" {

@@ -34,7 +34,7 @@ type process struct {
 	pid     uint64 // its id: two clients can have one pid, and one can be invisible
 	label   string // for others
 	latest  int64  // end of what was drawn last
-	tids    int
+	marks   int    // track of what is missing, 0 = nothing is
 	tracks  map[trackKey]*track
 	streams map[streamKey]*queue
 	kernels map[uint64]*kernel
@@ -117,7 +117,6 @@ func (t *Writer) introduce(c *heddlev1.Client) {
 	p.label = strings.TrimSpace(fmt.Sprintf("%s, client %d", name, p.pid))
 	t.out.meta(p.pid, 0, "process_name", text("name", fmt.Sprintf("%s, pid %d, %s", p.label, c.GetPid(), t.opt.Class(c.GetPriority()))))
 	t.out.meta(p.pid, 0, "process_sort_index", number("sort_index", uint64(c.GetPriority())))
-	t.out.meta(p.pid, 0, "thread_name", text("name", "missing events"))
 }
 
 // ordered are the clients by number.
@@ -145,15 +144,22 @@ func (t *Writer) show(p *process, key trackKey, from, to int64, name []byte, arg
 			return
 		}
 		i = len(tr.lanes)
-		p.tids++
-		tr.lanes = append(tr.lanes, lane{tid: p.tids})
-		t.out.meta(p.pid, p.tids, "thread_name", text("name", t.title(key)))
-		t.out.meta(p.pid, p.tids, "thread_sort_index", number("sort_index", uint64(int(key.device)*kinds+int(key.kind)))) //nolint:gosec // small
+		place := 1 + int(key.device)*kinds + int(key.kind)
+		tr.lanes = append(tr.lanes, lane{tid: t.track(p, t.title(key), place)})
 	}
 	to = max(from, to)
 	tr.lanes[i].end = to
 	p.latest = max(p.latest, to)
 	t.out.slice(p.pid, tr.lanes[i].tid, from, to, categories[key.kind], name, args)
+}
+
+// track makes a track of a process. No two processes have one of the same number: some viewers take
+// them for threads of the system.
+func (t *Writer) track(p *process, title string, place int) int {
+	t.tids++
+	t.out.meta(p.pid, t.tids, "thread_name", text("name", title))
+	t.out.meta(p.pid, t.tids, "thread_sort_index", number("sort_index", uint64(place))) //nolint:gosec // small
+	return t.tids
 }
 
 var categories = [kinds]string{"held", "launch", "device", "idle", "predicted"}
