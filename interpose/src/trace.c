@@ -73,17 +73,18 @@ void heddle_trace_turn(struct heddle_trace_wait *wait, const struct heddle_trace
         return;
     }
     if (wait->since_ns != 0 && heddle_trace_wanted() != 0) {
-        const struct heddle_trace_record record = {
-            .time_ns = wait->since_ns,
-            .duration_ns = passed(wait->since_ns, input->now_ns),
-            .kernel = key,
-            .guess_ns = input->estimate_ns,
-            .stream = UINT32_MAX,
-            .device_slot = device,
-            .kind = HEDDLE_TRACE_HOLD,
-            .flags = next->reason == HEDDLE_GATE_OVERRUN ? (uint32_t)HEDDLE_TRACE_OVERRUN : 0,
-            .reason = wait->reason,
-            .peer = wait->peer};
+        const uint32_t overrun = next->reason == HEDDLE_GATE_OVERRUN ? HEDDLE_TRACE_OVERRUN : 0;
+        const struct heddle_trace_record record = {.time_ns = wait->since_ns,
+                                                   .duration_ns =
+                                                       passed(wait->since_ns, input->now_ns),
+                                                   .kernel = key,
+                                                   .guess_ns = input->estimate_ns,
+                                                   .stream = UINT32_MAX,
+                                                   .device_slot = device,
+                                                   .kind = HEDDLE_TRACE_HOLD,
+                                                   .flags = wait->flags | overrun,
+                                                   .reason = wait->reason,
+                                                   .peer = wait->peer};
 
         heddle_tell_trace(&record);
     }

@@ -31,6 +31,7 @@ struct heddle_trace_wait {
     uint64_t since_ns;
     uint32_t reason;
     uint32_t peer;
+    uint32_t flags; /* enum heddle_trace_flags */
 };
 
 /* The gate has answered. Where the answer is another than before, the time until now is told. */

@@ -14,6 +14,7 @@
 #include "peer.h"
 #include "share.h"
 #include "thread.h"
+#include "trace.h"
 
 /* As at the gate: a wake-up that never comes costs a moment and nothing more. */
 enum { SLEEP_MAX_NS = 5 * 1000 * 1000 };
@@ -88,10 +89,24 @@ static void sleep_once(uint32_t device, struct view *view, uint64_t longest) {
     }
 }
 
+/* For a timeline: it waits for a peer, or does not any more. */
+static void trace(uint32_t device, const struct view *view, bool waits,
+                  struct heddle_trace_wait *wait) {
+    const struct heddle_trace_wait next = {
+        .since_ns = view->input.now_ns,
+        .reason = waits ? HEDDLE_GATE_HELD_PEER : HEDDLE_GATE_OPEN,
+        .peer = waits ? view->slots[view->answer.peer] : 0,
+        .flags = HEDDLE_TRACE_YIELD,
+    };
+
+    heddle_trace_turn(wait, &next, device, 0, &view->input);
+}
+
 uint64_t heddle_yield_v1(uint64_t timeout_ns) {
     const int32_t meant = device_meant();
     const uint32_t device = (uint32_t)meant;
     struct view view;
+    struct heddle_trace_wait traced = {0};
     uint64_t begun = 0;
     uint64_t waited = 0;
 
@@ -105,6 +120,7 @@ uint64_t heddle_yield_v1(uint64_t timeout_ns) {
             timeout_ns, heddle_load_relaxed64(&heddle_verdict()->devices[device].max_hold_ns));
 
         begun = begun == 0 ? now : begun;
+        trace(device, &view, true, &traced);
         waited = now > begun ? now - begun : 0;
         heddle_share_note(device, now);
         if (waited >= longest || heddle_share_behind(device, now)) {
@@ -112,6 +128,7 @@ uint64_t heddle_yield_v1(uint64_t timeout_ns) {
         }
         sleep_once(device, &view, heddle_gate_clamp(longest - waited, SLEEP_MAX_NS));
     }
+    trace(device, &view, false, &traced);
     heddle_share_note(device, view.input.now_ns);
     waited = begun != 0 && view.input.now_ns > begun ? view.input.now_ns - begun : 0;
     heddle_add_seq_cst64(&heddle_client()->devices[device].held_ns, waited);

@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "futex.h"
 #include "heddle/atomic.h"
+#include "heddle/gate.h"
 #include "heddle/yield.h"
 #include "message.h"
 #include "share.h"
@@ -187,10 +188,12 @@ static bool sleeps(void) {
 }
 
 static void waits(void) {
+    const struct heddle_trace_record *told = NULL;
     pthread_t thread;
     uint64_t waited = 0;
 
     beside_a_peer();
+    test_daemon_verdict(the_daemon)->process.trace = 1;
     peer_busy(1);
     test_daemon_publish(the_daemon, 0, HEDDLE_GATE_YIELD | HEDDLE_GATE_PUBLISH);
     CHECK(pthread_create(&thread, NULL, yield_long, &waited) == 0);
@@ -202,10 +205,17 @@ static void waits(void) {
     CHECK_EQUAL(test_daemon_client(the_daemon)->devices[0].held_ns, waited);
     CHECK_EQUAL(test_daemon_client(the_daemon)->devices[0].holds, 0); /* no launch was held */
     CHECK_EQUAL(heddle_wanted_v1(), 0);
+    told = &test_daemon_client(the_daemon)->trace[0];
+    CHECK_EQUAL(test_daemon_client(the_daemon)->process.trace_head, 1);
+    CHECK_EQUAL(told->kind, HEDDLE_TRACE_HOLD);
+    CHECK_EQUAL(told->reason, HEDDLE_GATE_HELD_PEER);
+    CHECK_EQUAL(told->flags, HEDDLE_TRACE_YIELD);
+    CHECK_EQUAL(told->peer, PEER);
+    CHECK_EQUAL(told->duration_ns, waited);
     test_daemon_kill(the_daemon);
 }
 
-TEST("a yield point waits while a higher class is at work, and tells it so") {
+TEST("a yield point waits while a higher class is at work, and tells it and timelines so") {
     in_child(waits);
 }
 

@@ -102,6 +102,7 @@ const (
 	TraceMeasured = 1 // of a launch: a record of its device time follows
 	TraceGraph    = 2 // the launch of a whole graph
 	TraceOverrun  = 4 // of a hold: it ended because it had lasted max_hold_ns
+	TraceYield    = 8 // of a hold: at a yield point, not of a launch
 )
 
 // Values of enum heddle_kernel_flags.

@@ -109,6 +109,7 @@ func writeEvent(to *heddlev1.TraceEvent, e *clients.TraceEvent, device uint32) {
 	to.Client, to.Device, to.Holder = e.Client, device, e.Holder
 	to.TimeNs, to.DurationNs, to.PredictedNs = e.TimeNs, uint64(e.Duration), uint64(e.Guess)
 	to.Kernel, to.Overrun, to.Measured, to.Graph = e.Kernel, e.Overrun, e.Measured, e.Graph
+	to.YieldPoint = e.Yield
 	if e.Stream != shm.NoStream {
 		to.Stream = &e.Stream
 	}

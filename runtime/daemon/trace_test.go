@@ -73,7 +73,7 @@ func TestATraceTellsWhatClientsWrote(t *testing.T) {
 		Events: []*heddlev1.TraceEvent{
 			{
 				Kind: heddlev1.TraceKind_TRACE_KIND_HOLD, Client: id, TimeNs: begun - 500, DurationNs: 200, PredictedNs: 9, Kernel: 77,
-				Reason: heddlev1.TraceReason_TRACE_REASON_WINDOW, Overrun: true,
+				Reason: heddlev1.TraceReason_TRACE_REASON_WINDOW, Overrun: true, YieldPoint: true,
 			},
 			{Kind: heddlev1.TraceKind_TRACE_KIND_LAUNCH, Client: id, TimeNs: begun - 300, DurationNs: 20, Kernel: 77, Stream: new(uint32(4)), Measured: true, Graph: true},
 			{Kind: heddlev1.TraceKind_TRACE_KIND_GAP, Client: id, TimeNs: begun - 200, DurationNs: 100, Kernel: 77},
@@ -96,7 +96,7 @@ func writeTrace(t *testing.T, data []byte, now uint64) {
 	k.Length = uint32(copy(k.Name[:], "gemm"))
 	seg.Trace[0] = abi.TraceRecord{
 		Kind: abi.TraceHold, TimeNs: now - 500, DurationNs: 200, GuessNs: 9, Kernel: 77, Stream: 1<<32 - 1,
-		Reason: abi.GateHeldWindow, Flags: abi.TraceOverrun,
+		Reason: abi.GateHeldWindow, Flags: abi.TraceOverrun | abi.TraceYield,
 	}
 	seg.Trace[1] = abi.TraceRecord{
 		Kind: abi.TraceLaunch, TimeNs: now - 300, DurationNs: 20, Kernel: 77, Stream: 4, Flags: abi.TraceMeasured | abi.TraceGraph,

@@ -26,6 +26,7 @@ type Trace struct {
 	Measured bool          // of a launch: its device time follows
 	Graph    bool          // the launch of a whole graph
 	Overrun  bool          // of a hold: ended by the longest hold
+	Yield    bool          // of a hold: at a yield point, not of a launch
 }
 
 // TraceReader follows the timeline that one client tells.
@@ -96,5 +97,6 @@ func (r *TraceReader) record(n uint64) (Trace, recordState, error) {
 	t.Measured = flags&abi.TraceMeasured != 0
 	t.Graph = flags&abi.TraceGraph != 0
 	t.Overrun = flags&abi.TraceOverrun != 0
+	t.Yield = flags&abi.TraceYield != 0
 	return t, recordComplete, nil
 }

@@ -55,11 +55,11 @@ func TestATraceRecordSaysWhatHappened(t *testing.T) {
 	})
 	writeTrace(seg, func(r *abi.TraceRecord) { r.Kind = abi.TraceGap + 1 }) // of a later version
 	writeTrace(seg, func(r *abi.TraceRecord) {
-		r.Kind, r.Flags, r.Reason, r.Peer, r.Kernel = abi.TraceHold, abi.TraceOverrun, 99, abi.PeersMax-1, 0
+		r.Kind, r.Flags, r.Reason, r.Peer, r.Kernel = abi.TraceHold, abi.TraceOverrun|abi.TraceYield, 99, abi.PeersMax-1, 0
 	})
 	want := []Trace{
 		{Kind: abi.TraceLaunch, Kernel: 1, Guess: 6, Stream: NoStream, Slot: 3, Measured: true, Graph: true},
-		{Kind: abi.TraceHold, TimeNs: 200, Duration: 2, Reason: 99, Peer: abi.PeersMax - 1, Overrun: true},
+		{Kind: abi.TraceHold, TimeNs: 200, Duration: 2, Reason: 99, Peer: abi.PeersMax - 1, Overrun: true, Yield: true},
 	}
 	var got []Trace
 	if lost, err := r.Read(func(s Trace) { got = append(got, s) }); lost != 0 || err != nil {

@@ -43,11 +43,10 @@ func (t *Writer) launch(p *process, e *heddlev1.TraceEvent) {
 func (t *Writer) hold(p *process, e *heddlev1.TraceEvent) {
 	t.summary.Holds++
 	from, to := t.span(e)
-	args := arguments{
-		text("reason", reasonText(e.GetReason())),
-		{"kernel", p.kernel(e.GetKernel()).name},
-		micros("predicted_us", e.GetPredictedNs()),
-		flag("ended_by_max_hold", e.GetOverrun()),
+	args := arguments{text("reason", reasonText(e.GetReason())), flag("at_yield_point", e.GetYieldPoint())}
+	if !e.GetYieldPoint() { // what comes next is not known there
+		args = append(args, argument{"kernel", p.kernel(e.GetKernel()).name}, micros("predicted_us", e.GetPredictedNs()),
+			flag("ended_by_max_hold", e.GetOverrun()))
 	}
 	if h := t.clients[e.GetHolder()]; h != nil {
 		args = append(args, text("holder", h.label))

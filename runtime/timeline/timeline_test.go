@@ -174,6 +174,10 @@ func TestATimelineNamesWhatItShows(t *testing.T) {
 			Reason: heddlev1.TraceReason_TRACE_REASON_PEER, Holder: 3, Overrun: true,
 		},
 		&heddlev1.TraceEvent{Kind: heddlev1.TraceKind_TRACE_KIND_LAUNCH, TimeNs: 30, DurationNs: 2, Kernel: 11, Graph: true},
+		&heddlev1.TraceEvent{
+			Kind: heddlev1.TraceKind_TRACE_KIND_HOLD, Client: 4, TimeNs: 60, DurationNs: 3, YieldPoint: true,
+			Reason: heddlev1.TraceReason_TRACE_REASON_CLOSED,
+		},
 		&heddlev1.TraceEvent{Kind: 77, TimeNs: 40}, // of a later version
 	))
 	want := map[string][]string{
@@ -185,9 +189,12 @@ func TestATimelineNamesWhatItShows(t *testing.T) {
 		}
 	}
 	hold := d.find(t, "held: peer")
-	if hold.PID != 4 || hold.Args["holder"] != `serve "it", client 3` || hold.Args["ended_by_max_hold"] != true ||
+	if hold.PID != 4 || hold.Args["holder"] != `serve "it", client 3` || hold.Args["ended_by_max_hold"] != true || hold.Args["at_yield_point"] != false ||
 		hold.Args["predicted_us"] != 4.0 || hold.Args["kernel"] != "kernel 000000000000000a" {
 		t.Errorf("%+v", hold)
+	}
+	if yield := d.find(t, "held: closed"); yield.Args["at_yield_point"] != true || yield.Args["kernel"] != nil {
+		t.Errorf("%+v", yield)
 	}
 	if gemm := d.find(t, "gemm<\u00e9>"); gemm.PID != 3 || gemm.Args["grid"] != "1 x 2 x 3" || gemm.Args["stream"] != 1.0 {
 		t.Errorf("%+v", gemm)
@@ -201,7 +208,7 @@ func TestATimelineNamesWhatItShows(t *testing.T) {
 	if diff := cmp.Diff([]any{`serve "it", client 3, pid 4242, class 2`, "/bin/train, client 4, pid 7, class 7"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if s.Clients != 2 || s.Launches != 2 || s.Holds != 1 || s.Missing != 0 || d.Notes["begun"] != "1970-01-01T00:00:07Z" {
+	if s.Clients != 2 || s.Launches != 2 || s.Holds != 2 || s.Missing != 0 || d.Notes["begun"] != "1970-01-01T00:00:07Z" {
 		t.Errorf("%+v, %v", s, d.Notes)
 	}
 }

@@ -114,6 +114,7 @@ enum heddle_trace_flags {
     HEDDLE_TRACE_MEASURED = 1 << 0, /* of a launch: a record of its device time follows */
     HEDDLE_TRACE_GRAPH = 1 << 1,    /* the launch of a whole graph */
     HEDDLE_TRACE_OVERRUN = 1 << 2,  /* of a hold: it ended because it had lasted max_hold_ns */
+    HEDDLE_TRACE_YIELD = 1 << 3,    /* of a hold: at a yield point, not of a launch */
 };
 
 enum heddle_kernel_flags {

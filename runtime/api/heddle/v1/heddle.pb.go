@@ -2567,8 +2567,10 @@ type TraceEvent struct {
 	// Ended by the longest hold of its class.
 	Overrun bool `protobuf:"varint,11,opt,name=overrun,proto3" json:"overrun,omitempty"`
 	// Of a launch: its device time follows.
-	Measured      bool `protobuf:"varint,12,opt,name=measured,proto3" json:"measured,omitempty"`
-	Graph         bool `protobuf:"varint,13,opt,name=graph,proto3" json:"graph,omitempty"`
+	Measured bool `protobuf:"varint,12,opt,name=measured,proto3" json:"measured,omitempty"`
+	Graph    bool `protobuf:"varint,13,opt,name=graph,proto3" json:"graph,omitempty"`
+	// Of a hold: at a yield point of the program, not of a launch.
+	YieldPoint    bool `protobuf:"varint,14,opt,name=yield_point,json=yieldPoint,proto3" json:"yield_point,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2690,6 +2692,13 @@ func (x *TraceEvent) GetMeasured() bool {
 func (x *TraceEvent) GetGraph() bool {
 	if x != nil {
 		return x.Graph
+	}
+	return false
+}
+
+func (x *TraceEvent) GetYieldPoint() bool {
+	if x != nil {
+		return x.YieldPoint
 	}
 	return false
 }
@@ -4060,7 +4069,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x04grid\x18\x04 \x03(\rR\x04grid\x12\x14\n" +
 	"\x05block\x18\x05 \x03(\rR\x05block\x12!\n" +
 	"\fshared_bytes\x18\x06 \x01(\rR\vsharedBytes\x12\x14\n" +
-	"\x05graph\x18\a \x01(\bR\x05graph\"\x97\x03\n" +
+	"\x05graph\x18\a \x01(\bR\x05graph\"\xb8\x03\n" +
 	"\n" +
 	"TraceEvent\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.heddle.v1.TraceKindR\x04kind\x12\x16\n" +
@@ -4077,7 +4086,9 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	" \x01(\x04R\x06holder\x12\x18\n" +
 	"\aoverrun\x18\v \x01(\bR\aoverrun\x12\x1a\n" +
 	"\bmeasured\x18\f \x01(\bR\bmeasured\x12\x14\n" +
-	"\x05graph\x18\r \x01(\bR\x05graphB\t\n" +
+	"\x05graph\x18\r \x01(\bR\x05graph\x12\x1f\n" +
+	"\vyield_point\x18\x0e \x01(\bR\n" +
+	"yieldPointB\t\n" +
 	"\a_stream\"\x7f\n" +
 	"\tTraceLoss\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\x04R\x06client\x12 \n" +
