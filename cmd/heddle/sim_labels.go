@@ -1,6 +1,10 @@
 package main
 
-import "github.com/heddle-project/heddle/runtime/sim"
+import (
+	"slices"
+
+	"github.com/heddle-project/heddle/runtime/sim"
+)
 
 // Measures of a label, in SVG units: no browser is asked how wide it draws a letter, so a little wider
 // than it will be.
@@ -71,12 +75,7 @@ func (p *plotted) place(taken []box) {
 		if b.left < plotLeft || b.right > plotWidth || b.top < plotTop-lineHeight || b.bottom > plotHeight-plotBottom+lineHeight/2+1 {
 			return false
 		}
-		for _, other := range taken {
-			if b.meets(other) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(taken, b.meets)
 	}
 	const beside = dotRadius + dotGap
 	for lines := range 12 {
