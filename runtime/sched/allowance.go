@@ -141,8 +141,8 @@ func (p *Heddle) grant(view *View, verdicts []Verdict, clients map[flowKey]*Clie
 // gap, and not inside one.
 func (p *Heddle) afford(view *View, v *Verdict, clients map[flowKey]*Client) (how begin, ok bool) {
 	c := clients[flowKey{v.Device, v.Client}]
-	launch := c.Observed.Waiting
-	if launch == 0 || v.Mediated || v.Gate&GateClosed != 0 {
+	launch := min(c.Observed.Waiting, time.Duration(durationMaxNs)) // whatever a client claims
+	if launch <= 0 || v.Mediated || v.Gate&GateClosed != 0 {
 		return 0, false
 	}
 	if lapsed := &p.watched[flowKey{v.Device, v.Client}].lapsed; lapsed.client != 0 && !lapsed.used(c) {

@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -91,6 +92,7 @@ func TestWhoHasNoAllowance(t *testing.T) {
 	}{
 		{"a launch that fits the gap", 900 * time.Microsecond, func(*node) {}},
 		{"nothing waits", 0, func(*node) {}},
+		{"a launch that claims to take for ever", math.MaxInt64, func(*node) {}},
 		{"a launch that would cost more than can be saved up", 3 * ms, func(*node) {}},
 		{"beside a service whose pauses nobody can predict", tooLong, func(n *node) { n.service.Demand.Gap = 0 }},
 		{"where programs take turns and it costs a change besides", tooLong, func(n *node) { n.view.Devices = nil }},

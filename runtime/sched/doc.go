@@ -12,7 +12,8 @@
 // launch pass that would end, margin included, before the predicted next launch of an idle peer;
 // while that peer is not yet quiet its client must hold the token of its class (the arena of the
 // contract). A peer that waits for others itself goes first if its launch fits as well. What is
-// predicted is written by the peers and the profiles, not here.
+// predicted is written by the peers and the profiles, not here. How sure it is moves the margin
+// ([Demand].Spread), and what fits no gap goes by an allowance, as often as an objective bears it.
 //
 // Running side by side enters through [Verdict].CoRun: a planner that knows resource vectors lists
 // the peers beside which a client may run. The gate lets those kernels pass of which the profile
