@@ -30,5 +30,5 @@ bench-attach: build bench-client ## time to become a client, one and 500 at once
 bench-sched: ## policies against each other in the simulator, about 5 minutes
 	go run ./$(BENCH_DIR)/sched --build $(BUILD)
 
-bench-colocate: build ## services beside training jobs in real processes, and what the simulator says, about 15 minutes
+bench-colocate: build ## services beside training jobs in real processes, and what the simulator says, about 20 minutes
 	go run ./$(BENCH_DIR) colocate --build $(BUILD)
