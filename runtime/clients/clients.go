@@ -75,6 +75,8 @@ type Member struct {
 	Class  int
 	Weight int
 	Strict bool
+	// Gang says that the client is a rank of one.
+	Gang bool
 	// Objective is the client's own.
 	Objective Objective
 	// Observed is what was read last; a planner without an interval gets none.
@@ -85,6 +87,7 @@ type Member struct {
 type Observed struct {
 	Service    time.Duration // device time consumed
 	Busy       time.Duration // time with work on the device, ended spans only
+	Worked     time.Duration // time with work on the device and not held, up to now
 	Spans      uint64        // such spans
 	Backlogged bool          // has work outstanding, or waits to launch
 	Waiting    time.Duration // how long its launch will take that waits for others, 0 = none does

@@ -3,6 +3,7 @@ package clients
 import (
 	"os"
 	"slices"
+	"time"
 
 	"github.com/heddle-project/heddle/runtime/abi"
 	"github.com/heddle-project/heddle/runtime/errdefs"
@@ -32,12 +33,14 @@ type binding struct {
 	reads   [abi.ClassesMax]*arena
 	verdict shm.DeviceVerdict // as last published
 
-	observed Observed // as last read
-	doorbell uint32   // as last read
-	assumed  uint64   // time until which a client that is not read was taken to be at work
-	beside   Beside   // as last planned
-	taught   activity // as of the last lesson
-	active   bool     // did something since the lesson before that
+	observed Observed      // as last read
+	doorbell uint32        // as last read
+	busy     time.Duration // span up to the last reading ...
+	held     time.Duration // ... and time held
+	assumed  uint64        // time until which a client that is not read was taken to be at work
+	beside   Beside        // as last planned
+	taught   activity      // as of the last lesson
+	active   bool          // did something since the lesson before that
 
 	// For mediated bindings.
 	mediated  bool

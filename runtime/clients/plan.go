@@ -64,7 +64,7 @@ func (m *Manager) decide(d *device) *plan {
 			observed.Backlogged = false
 		}
 		members = append(members, Member{
-			Client: c.id, PID: c.identity.PID, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict,
+			Client: c.id, PID: c.identity.PID, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict, Gang: c.gang != nil,
 			Objective: c.grant.Objective, Observed: observed,
 		})
 	}

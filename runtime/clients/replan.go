@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/heddle-project/heddle/runtime/shm"
 )
 
 // replanCalm is how often devices are looked at on which nobody is at work. The first work after a
@@ -65,6 +67,7 @@ func (m *Manager) replan() bool {
 // observe reads what the clients of a device published, and reports whether one is at work.
 func (m *Manager) observe(d *device) bool {
 	working := false
+	now := m.opt.Now()
 	for _, b := range slices.Clone(d.bindings) {
 		if b.client.gone {
 			continue
@@ -82,6 +85,7 @@ func (m *Manager) observe(d *device) bool {
 		b.observed = Observed{
 			Service: s.DeviceTime,
 			Busy:    s.Busy,
+			Worked:  b.observed.Worked + b.worked(&s, now),
 			// The doorbell changes when a span ends. That it wraps is no matter in this much time.
 			Spans:      b.observed.Spans + uint64(s.Doorbell-b.doorbell),
 			Backlogged: s.BusyStreams != 0 || s.Want != 0 || s.HeldSince != 0,
@@ -91,4 +95,13 @@ func (m *Manager) observe(d *device) bool {
 		working = working || b.observed.Backlogged
 	}
 	return working
+}
+
+// worked is for how long since the last reading the client had work on the device and was not held. Who
+// is held with work on the device does not learn when that ends.
+func (b *binding) worked(s *shm.DeviceSnapshot, now uint64) time.Duration {
+	busy, held := s.BusySpan(now), s.HeldSpan(now)
+	worked := busy - b.busy - max(0, held-b.held)
+	b.busy, b.held = busy, held
+	return max(0, worked)
 }

@@ -47,7 +47,7 @@ func TestAnAdaptingPlannerSeesWhatItsClientsDo(t *testing.T) {
 	atomic.StoreUint64(&a.seg.Devices[0].BusyNs, 3_000_000)
 	atomic.AddUint32(&a.seg.Devices[0].Doorbell, 2)
 	eventually(t, "a plan that knows of two spans", find(
-		Observed{Service: 9 * time.Millisecond, Busy: 3 * time.Millisecond, Spans: 2, Backlogged: true}, Observed{Backlogged: true}))
+		Observed{Service: 9 * time.Millisecond, Busy: 3 * time.Millisecond, Worked: 3 * time.Millisecond, Spans: 2, Backlogged: true}, Observed{Backlogged: true}))
 }
 
 func TestReplanAsksThePlannerAnew(t *testing.T) {

@@ -102,9 +102,9 @@ func (p *planner) Plan(device wire.UUID, now uint64, members []clients.Member) [
 		known := p.library.Known(library.Reader{Client: m.Client, Device: string(id)})
 		c := &view.Clients[i]
 		*c = sched.Client{
-			ID: sched.ClientID(m.Client), Device: id, Class: m.Class, Weight: m.Weight, Strict: m.Strict, Demand: known.Demand,
+			ID: sched.ClientID(m.Client), Device: id, Class: m.Class, Weight: m.Weight, Strict: m.Strict, Gang: m.Gang, Demand: known.Demand,
 			Observed: sched.Observed{
-				Service: m.Observed.Service, Backlogged: m.Observed.Backlogged, Waiting: m.Observed.Waiting,
+				Service: m.Observed.Service, Busy: m.Observed.Worked, Backlogged: m.Observed.Backlogged, Waiting: m.Observed.Waiting,
 				Measured: known.Measured, Expected: known.Expected,
 			},
 		}

@@ -31,7 +31,12 @@ func (p *Fair) Interval() time.Duration { return p.settings.Interval }
 // Plan implements [Policy].
 func (p *Fair) Plan(view View) []Verdict {
 	verdicts := None{}.Plan(view)
-	throttled := p.queue.Throttled(ordered(view), true)
+	clients := ordered(view)
+	throttled := p.queue.Throttled(view.NowNs, clients, true)
+	byKey := make(map[flowKey]*Client, len(clients))
+	for i := range clients {
+		byKey[flowKey{clients[i].Device, clients[i].ID}] = &clients[i]
+	}
 	for i := range verdicts {
 		v := &verdicts[i]
 		// What was launched cannot be called back, so fairness needs a window as priority does.
@@ -40,6 +45,14 @@ func (p *Fair) Plan(view View) []Verdict {
 		if throttled.Has(v.Device, v.Client) {
 			v.Gate |= GateClosed
 		}
+	}
+	for rest := verdicts; len(rest) != 0; {
+		n := 1
+		for n < len(rest) && rest[n].Device == rest[0].Device {
+			n++
+		}
+		p.queue.takeTurns(view.Devices[rest[0].Device], rest[:n], byKey)
+		rest = rest[n:]
 	}
 	return verdicts
 }

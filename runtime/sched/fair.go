@@ -15,11 +15,16 @@ import (
 // A client that had no work for a while does not come back with a credit: it starts at the virtual
 // time of those that worked. The same holds for one that says it has work and gets nothing done,
 // because it was stopped or its kernels are too long for what its peers leave: others do not wait.
+//
+// Launches of two programs that are on a device together take, as measured from outside, as long as
+// both: who brings kernels of 20 us beside kernels of 1 ms would pay for the other's. See meter and
+// [FairQueue.takeTurns] for what is done about it.
 type FairQueue struct {
 	// Ahead is how much device time, at the reference weight, a client may be before the others.
 	Ahead time.Duration
 
 	flows map[flowKey]*flow
+	lasts map[DeviceID]uint64 // when a device's clients were last charged
 	plan  uint64
 }
 
@@ -33,7 +38,9 @@ type flowKey struct {
 
 type flow struct {
 	virtual    float64 // ns
-	service    time.Duration
+	meter      meter
+	steady     float64 // how much of its last plans it had work in, 0 to 1
+	turn       bool    // it was let go in the last plan in which clients took turns
 	class      int
 	backlogged bool
 	moved      uint64 // plan in which it was seen to have consumed something
@@ -57,12 +64,13 @@ func (t Throttle) Has(device DeviceID, client ClientID) bool { return t[flowKey{
 // Throttled charges every client for what it consumed since the call before and returns those that
 // have to wait. Clients are grouped by device and class, or, if across is set, by device alone.
 // Classes must be inside their bounds.
-func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
+func (q *FairQueue) Throttled(nowNs uint64, clients []Client, across bool) Throttle {
 	if q.flows == nil {
-		q.flows = map[flowKey]*flow{}
+		q.flows, q.lasts = map[flowKey]*flow{}, map[DeviceID]uint64{}
 	}
 	q.plan++
-	behind := map[group]float64{} // the virtual time of each group: its slowest backlogged flow
+	intervals := q.intervals(nowNs, clients)
+	behind := map[group]*flow{} // the slowest backlogged flow of each group
 	of := func(c *Client) group {
 		if across {
 			return group{c.Device, 0}
@@ -71,12 +79,12 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 	}
 	for i := range clients {
 		c := &clients[i]
-		f := q.charge(c)
+		f := q.charge(c, intervals[c.Device])
 		if !f.backlogged || !q.working(c, f) {
 			continue
 		}
-		if v, ok := behind[of(c)]; !ok || f.virtual < v {
-			behind[of(c)] = f.virtual
+		if slowest := behind[of(c)]; slowest == nil || f.virtual < slowest.virtual {
+			behind[of(c)] = f
 		}
 	}
 	throttled := Throttle{}
@@ -84,18 +92,18 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 		c := &clients[i]
 		key := flowKey{c.Device, c.ID}
 		f := q.flows[key]
-		v, ok := behind[of(c)]
+		slowest := behind[of(c)]
 		switch {
 		case !q.working(c, f):
 			f.backlogged = false
-		case !ok:
+		case slowest == nil:
 			f.backlogged = true
 		default:
 			if !f.backlogged { // it comes to those that are at work
-				f.virtual = max(f.virtual, v)
+				f.virtual = max(f.virtual, slowest.virtual)
 				f.backlogged = true
 			}
-			if f.virtual-v > float64(q.Ahead) {
+			if f.virtual-slowest.virtual > q.ahead(f, slowest) {
 				throttled[key] = true
 				f.moved = q.plan // it would, if it might
 			}
@@ -109,6 +117,14 @@ func (q *FairQueue) Throttled(clients []Client, across bool) Throttle {
 	return throttled
 }
 
+// ahead is how far a flow may be before another, in virtual nanoseconds.
+func (q *FairQueue) ahead(f, slowest *flow) float64 {
+	if f.takesTurns() && slowest.takesTurns() {
+		return turnAhead * float64(q.Ahead)
+	}
+	return float64(q.Ahead)
+}
+
 // working reports whether a client has work and gets on with it.
 func (q *FairQueue) working(c *Client, f *flow) bool {
 	return c.Observed.Backlogged && q.plan-f.moved <= stalled
@@ -120,20 +136,23 @@ func (q *FairQueue) before(a, b flowKey) int {
 }
 
 // charge brings the flow of a client up to what it consumed.
-func (q *FairQueue) charge(c *Client) *flow {
+func (q *FairQueue) charge(c *Client, in interval) *flow {
 	key := flowKey{c.Device, c.ID}
 	f := q.flows[key]
-	if f == nil || f.class != c.Class || c.Observed.Service < f.service {
+	if f == nil || f.class != c.Class || c.Observed.Service < f.meter.service {
 		// New, in another group, or its counter began anew.
-		f = &flow{service: c.Observed.Service, class: c.Class, moved: q.plan}
+		f = &flow{meter: meter{service: c.Observed.Service, busy: c.Observed.Busy}, class: c.Class, moved: q.plan}
 		q.flows[key] = f
 	}
-	if c.Observed.Service != f.service || !c.Observed.Backlogged {
+	if c.Observed.Service != f.meter.service || !c.Observed.Backlogged {
 		f.moved = q.plan
 	}
-	weight := max(1, c.Weight)
-	f.virtual += float64(c.Observed.Service-f.service) * referenceWeight / float64(weight)
-	f.service = c.Observed.Service
+	f.virtual += f.meter.charge(&c.Observed, in, f.takesTurns()) * referenceWeight / float64(max(1, c.Weight))
+	worked := 0.0
+	if c.Observed.Backlogged {
+		worked = 1
+	}
+	f.steady += (worked - f.steady) / steadyPlans
 	f.seen = q.plan
 	return f
 }

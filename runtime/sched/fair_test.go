@@ -48,7 +48,7 @@ func TestOthersDoNotWaitForAClientThatGetsNothingDone(t *testing.T) {
 	clients[0].Observed.Backlogged, clients[1].Observed.Backlogged = true, true
 	work := func(plans int) (waits int) {
 		for range plans {
-			if q.Throttled(clients, false).Has("gpu", 2) {
+			if q.Throttled(0, clients, false).Has("gpu", 2) {
 				waits++
 			} else {
 				clients[1].Observed.Service += ms
@@ -69,11 +69,11 @@ func TestWhoIsFarAheadWaitsHoweverLongItTakes(t *testing.T) {
 	q := sched.FairQueue{Ahead: 4 * ms}
 	clients := same(2, 100)
 	clients[0].Observed.Backlogged, clients[1].Observed.Backlogged = true, true
-	q.Throttled(clients, false)
+	q.Throttled(0, clients, false)
 	clients[0].Observed.Service += 600 * ms // one kernel
-	for plan := range 590 {
+	for plan := range 580 {
 		clients[1].Observed.Service += ms
-		if !q.Throttled(clients, false).Has("gpu", 1) {
+		if !q.Throttled(0, clients, false).Has("gpu", 1) {
 			t.Fatalf("it goes on after %d ms", plan)
 		}
 	}
@@ -139,7 +139,7 @@ func TestAClientThatComesBackBringsNoCredit(t *testing.T) {
 	q := sched.FairQueue{Ahead: 4 * time.Millisecond}
 	clients := same(2, 100)
 	closed := func() (first, second bool) {
-		set := q.Throttled(clients, false)
+		set := q.Throttled(0, clients, false)
 		return set.Has("gpu", 1), set.Has("gpu", 2)
 	}
 	// The first works alone for a second; then the second comes.

@@ -60,7 +60,7 @@ func (p *Heddle) Interval() time.Duration { return p.settings.Interval }
 func (p *Heddle) Plan(view View) []Verdict {
 	verdicts := Priority{Classes: p.settings.Classes}.Plan(view)
 	clients := ordered(view)
-	throttled := p.fair.Throttled(clients, false)
+	throttled := p.fair.Throttled(view.NowNs, clients, false)
 	byKey := make(map[flowKey]*Client, len(clients))
 	members := map[group]int{}
 	for i := range clients {
@@ -74,7 +74,7 @@ func (p *Heddle) Plan(view View) []Verdict {
 		if members[group{v.Device, v.Class}] > 1 && v.Gate&GateWindow == 0 {
 			// A turn can end only where work can be held back.
 			v.Gate |= GateWindow
-			v.Parameters.Window = max(v.Parameters.Window, p.settings.Ahead)
+			v.Parameters.Window = max(v.Parameters.Window, p.settings.Ahead/2)
 		}
 		if throttled.Has(v.Device, v.Client) {
 			v.Gate |= GateClosed
@@ -101,7 +101,7 @@ func (p *Heddle) Plan(view View) []Verdict {
 		for n < len(rest) && rest[n].Device == rest[0].Device && rest[n].Class == rest[0].Class {
 			n++
 		}
-		p.turns(view.NowNs, rest[:n], byKey)
+		p.turns(&view, rest[:n], byKey)
 		p.allow(&view, rest[:n], byKey)
 		rest = rest[n:]
 	}
@@ -156,15 +156,20 @@ func (p *Heddle) permission(nowNs uint64, v *Verdict) float64 {
 	return permission
 }
 
-// turns lets so many of the clients of one class run at a time as their peers allow, at least one:
-// what runs when a peer's work comes is in its way, and more of it is more in its way. Those with
-// the least virtual time go first. A client without work keeps its gate open, since it may have
-// some before the next plan. In predictable gaps the token decides instead, launch by launch.
-func (p *Heddle) turns(nowNs uint64, verdicts []Verdict, clients map[flowKey]*Client) {
-	if p.settings.Without.Turns || len(verdicts) < 2 || len(verdicts[0].Yields) == 0 {
+// turns lets so many of the clients of one class run at a time as fill the device, and as their peers
+// allow, at least one: what runs when a peer's work comes is in its way, and more of it is more in its
+// way. Those with the least virtual time go first. A client without work keeps its gate open, since it
+// may have some before the next plan. In predictable gaps the token decides instead, launch by launch.
+func (p *Heddle) turns(view *View, verdicts []Verdict, clients map[flowKey]*Client) {
+	if p.settings.Without.Turns || len(verdicts) < 2 {
 		return
 	}
-	if verdicts[0].Gate&GateFill != 0 && !p.settings.Without.Token && p.idle(nowNs, &verdicts[0], clients) != 0 {
+	yields := len(verdicts[0].Yields) != 0
+	if yields && verdicts[0].Gate&GateFill != 0 && !p.settings.Without.Token && p.idle(view.NowNs, &verdicts[0], clients) != 0 {
+		return
+	}
+	p.fair.takeTurns(view.Devices[verdicts[0].Device], verdicts, clients)
+	if !yields {
 		return
 	}
 	var waiting []*Verdict
@@ -177,7 +182,7 @@ func (p *Heddle) turns(nowNs uint64, verdicts []Verdict, clients map[flowKey]*Cl
 	slices.SortFunc(waiting, func(a, b *Verdict) int {
 		return p.fair.before(flowKey{a.Device, a.Client}, flowKey{b.Device, b.Client})
 	})
-	together := 1 + int(p.permission(nowNs, &verdicts[0])*float64(len(verdicts)-1))
+	together := 1 + int(p.permission(view.NowNs, &verdicts[0])*float64(len(verdicts)-1))
 	for i := together; i < len(waiting); i++ {
 		waiting[i].Gate |= GateClosed
 	}

@@ -27,6 +27,7 @@ type Client struct {
 	Class  int // 0 to Classes-1; anything else counts as the nearest class
 	Weight int
 	Strict bool // must not see its neighbours' segments
+	Gang   bool // is a rank of a job that opens and closes as one
 
 	// Demand is what its workload asks of a device, as far as it is known.
 	Demand Demand
@@ -56,8 +57,12 @@ type Demand struct {
 
 // Observed is what a client did. The times only grow.
 type Observed struct {
-	Service    time.Duration // device time consumed, corrected by what was measured
-	Backlogged bool          // has work outstanding, or waits to launch
+	Service time.Duration // device time consumed, corrected by what was measured
+	// Busy is the time in which it had work on the device and was not kept from launching more. Where
+	// several had, each of their launches seems to take as long as those of the others between them,
+	// too: see [FairQueue]. A client whose Busy does not grow is charged for what Service says.
+	Busy       time.Duration
+	Backlogged bool // has work outstanding, or waits to launch
 	// Waiting is how long its launch will take that waits for peers or the gap token, the longest of
 	// several; 0 = none waits for others.
 	Waiting time.Duration
