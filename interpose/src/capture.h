@@ -5,11 +5,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "heddle/atomic.h"
+
+extern uint32_t heddle_capture_count; /* captures that are open */
+
 /* Whether any capture is open. */
-bool heddle_capture_open(void);
+static inline bool heddle_capture_open(void) {
+    return heddle_load_acquire32(&heddle_capture_count) != 0;
+}
+
+/* Asks the driver whether a stream captures. */
+bool heddle_capture_asks(void *stream, bool per_thread);
 
 /* Whether a launch on this stream goes into a graph instead of to the device. */
-bool heddle_capture_covers(void *stream, bool per_thread);
+static inline bool heddle_capture_covers(void *stream, bool per_thread) {
+    return heddle_capture_open() && heddle_capture_asks(stream, per_thread);
+}
 
 /*
  * While any thread captures in global mode a call of ours about events or kernels would spoil its

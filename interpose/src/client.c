@@ -95,6 +95,22 @@ bool heddle_client_adopt_verdict(int descriptor) {
                                      PROT_READ, descriptor);
 }
 
+static void forget_measuring(void *copy) {
+    struct heddle_verdict_segment *verdict = copy;
+
+    verdict->process.gate &= ~(uint32_t)HEDDLE_GATE_MEASURE;
+    verdict->process.measure_every = 0;
+    verdict->process.trace = 0;
+    for (uint32_t i = 0; i < HEDDLE_DEVICES_MAX; i++) {
+        verdict->devices[i].gate &= ~(uint32_t)HEDDLE_GATE_MEASURE;
+    }
+}
+
+void heddle_client_keep_verdict(void) {
+    (void)heddle_pages_keep(&heddle_verdict_page, sizeof(heddle_verdict_page), PROT_READ,
+                            forget_measuring);
+}
+
 void heddle_client_reset(void) {
     struct heddle_client_segment *old = heddle_client();
 

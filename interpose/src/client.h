@@ -53,6 +53,12 @@ int heddle_client_descriptor(void);
 /* Maps a verdict in place of the present one; closes nothing. False if it is not a verdict. */
 bool heddle_client_adopt_verdict(int descriptor);
 
+/*
+ * Keeps the verdict of a daemon that is gone, but for what only a daemon has a use for: nobody reads
+ * what launches would be measured and told for.
+ */
+void heddle_client_keep_verdict(void);
+
 /* In the child of a fork: back to private memory and zeroes. */
 void heddle_client_reset(void);
 

@@ -237,6 +237,10 @@ static enum outcome connect_once(bool *lived) {
     }
     *lived = heddle_client()->process.attach_count != before;
     set_state(outcome == GIVE_UP ? HEDDLE_OFF : HEDDLE_DETACHED);
+    if (*lived && outcome == TRY_AGAIN) { /* else the daemon is there, and may have more to say */
+        wake_held();
+        heddle_client_keep_verdict();
+    }
     if (to >= 0) {
         close_connection(to);
     }

@@ -77,16 +77,14 @@ void *heddle_device_context(void) {
                                                                                         : NULL;
 }
 
-int32_t heddle_device_current(void) {
+int32_t heddle_device_find(void) {
     heddle_device ordinal = 0;
 
-    if (!heddle_thread.device_known) {
-        if (HEDDLE_DRIVER(get_device, cuCtxGetDevice)(&ordinal) != HEDDLE_CUDA_SUCCESS) {
-            return HEDDLE_DEVICE_NONE;
-        }
-        heddle_thread.device = heddle_device_open(ordinal);
-        heddle_thread.device_known = heddle_thread.device != HEDDLE_DEVICE_NONE;
+    if (HEDDLE_DRIVER(get_device, cuCtxGetDevice)(&ordinal) != HEDDLE_CUDA_SUCCESS) {
+        return HEDDLE_DEVICE_NONE;
     }
+    heddle_thread.device = heddle_device_open(ordinal);
+    heddle_thread.device_known = heddle_thread.device != HEDDLE_DEVICE_NONE;
     return heddle_thread.device;
 }
 

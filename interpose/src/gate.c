@@ -49,18 +49,6 @@ static const struct heddle_verdict_device *verdict_of(uint32_t device) {
     return &heddle_verdict()->devices[device];
 }
 
-uint32_t heddle_gate_word(uint32_t device) {
-    const uint32_t gate = heddle_load_acquire32(&verdict_of(device)->gate);
-    const uint32_t passing = HEDDLE_GATE_KNOWN & ~(uint32_t)HEDDLE_GATE_CLOSED;
-
-    /* Only what closes the gate depends on the daemon's life. */
-    if ((gate & ~passing) != 0 && !heddle_connect_alive() &&
-        heddle_load_relaxed32(&heddle_verdict()->process.fail_mode) != HEDDLE_FAIL_CLOSED) {
-        return gate & passing;
-    }
-    return gate;
-}
-
 /* What a kernel is taken to need at least, for which a profile says so much, or nothing. */
 static uint64_t least_of(uint32_t device, uint64_t key, uint64_t profile_ns) {
     uint64_t proven = 0;

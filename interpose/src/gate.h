@@ -4,8 +4,23 @@
 
 #include <stdint.h>
 
-/* The gate word of a device slot, as it counts now: without a daemon the fail mode is applied. */
-uint32_t heddle_gate_word(uint32_t device);
+#include "client.h"
+#include "connect.h"
+
+/*
+ * The gate word of a device slot, as it counts now: without a daemon the fail mode is applied. Only
+ * what closes the gate depends on the daemon's life.
+ */
+static inline uint32_t heddle_gate_word(uint32_t device) {
+    const uint32_t gate = heddle_load_acquire32(&heddle_verdict()->devices[device].gate);
+    const uint32_t passing = HEDDLE_GATE_KNOWN & ~(uint32_t)HEDDLE_GATE_CLOSED;
+
+    if ((gate & ~passing) != 0 && !heddle_connect_alive() &&
+        heddle_load_relaxed32(&heddle_verdict()->process.fail_mode) != HEDDLE_FAIL_CLOSED) {
+        return gate & passing;
+    }
+    return gate;
+}
 
 /* What a launch that may go on has to give back. */
 struct heddle_turn {

@@ -18,22 +18,15 @@ typedef heddle_result (*is_capturing)(void *, int *);
 typedef heddle_result (*exchange_mode)(int *);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards streams */
-static void *streams[OPEN_MAX]; /* where captures began; the first open_count are in use */
-static uint32_t open_count;
+static void
+    *streams[OPEN_MAX]; /* where captures began; the first heddle_capture_count are in use */
+uint32_t heddle_capture_count;
 
-bool heddle_capture_open(void) {
-    return heddle_load_acquire32(&open_count) != 0;
-}
-
-bool heddle_capture_covers(void *stream, bool per_thread) {
+bool heddle_capture_asks(void *stream, bool per_thread) {
     int status = HEDDLE_CAPTURE_NONE;
-    heddle_result result = 0;
-
-    if (!heddle_capture_open()) {
-        return false;
-    }
-    result = per_thread ? HEDDLE_DRIVER(is_capturing, cuStreamIsCapturing_ptsz)(stream, &status)
-                        : HEDDLE_DRIVER(is_capturing, cuStreamIsCapturing)(stream, &status);
+    const heddle_result result =
+        per_thread ? HEDDLE_DRIVER(is_capturing, cuStreamIsCapturing_ptsz)(stream, &status)
+                   : HEDDLE_DRIVER(is_capturing, cuStreamIsCapturing)(stream, &status);
     return result != HEDDLE_CUDA_SUCCESS || status != HEDDLE_CAPTURE_NONE;
 }
 
@@ -45,9 +38,9 @@ int heddle_capture_exchange(int mode) {
 static heddle_result begun(void *stream, heddle_result result) {
     if (result == HEDDLE_CUDA_SUCCESS) {
         pthread_mutex_lock(&lock);
-        if (open_count < OPEN_MAX) {
-            streams[open_count] = stream;
-            heddle_store_release32(&open_count, open_count + 1);
+        if (heddle_capture_count < OPEN_MAX) {
+            streams[heddle_capture_count] = stream;
+            heddle_store_release32(&heddle_capture_count, heddle_capture_count + 1);
         }
         pthread_mutex_unlock(&lock);
     }
@@ -60,10 +53,10 @@ void heddle_capture_forget(void *stream) {
         return;
     }
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < open_count; i++) {
+    for (uint32_t i = 0; i < heddle_capture_count; i++) {
         if (streams[i] == stream) {
-            streams[i] = streams[open_count - 1];
-            heddle_store_release32(&open_count, open_count - 1);
+            streams[i] = streams[heddle_capture_count - 1];
+            heddle_store_release32(&heddle_capture_count, heddle_capture_count - 1);
             break;
         }
     }
@@ -72,7 +65,7 @@ void heddle_capture_forget(void *stream) {
 
 void heddle_capture_reset(void) {
     pthread_mutex_init(&lock, NULL);
-    open_count = 0;
+    heddle_capture_count = 0;
 }
 
 #define HEDDLE_HOOK_BEGIN_V1(name)                                                                 \

@@ -25,14 +25,16 @@ static bool nested(void) {
     return heddle_thread.depth++ > 0;
 }
 
-/* What takes a launch further than telling its peers; and of that, what holds or bounds it. */
-static const uint32_t further = ~(uint32_t)HEDDLE_GATE_PUBLISH;
+/* What holds a launch or bounds it. */
 static const uint32_t holding = ~(uint32_t)(HEDDLE_GATE_PUBLISH | HEDDLE_GATE_MEASURE);
 
-/* Apart, as after: a launch that only tells its peers fills in no more than it has to. */
-static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
-                                                const struct heddle_shape *shape, void *stream,
-                                                bool per_thread) {
+/*
+ * Apart, as what follows: a launch that only tells its peers, and one that could be measured and is
+ * not, fill in no more than they have to, and save no registers for it.
+ */
+static __attribute__((noinline)) void fill_in(struct heddle_launch *launch, void *stream,
+                                              bool per_thread) {
+    launch->rest = true;
     launch->handle = stream;
     launch->per_thread = per_thread;
     launch->pair = 0;
@@ -40,28 +42,27 @@ static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
     launch->room_ns = 0;
     launch->key = 0;
     launch->began_ns = 0;
-    if ((launch->gate & holding) != 0) {
-        struct heddle_turn turn;
-
-        launch->key = heddle_kernel_key(shape);
-        turn = heddle_gate_pass((uint32_t)launch->device, launch->key);
-        launch->token = turn.token;
-        launch->room_ns = turn.room_ns;
-    }
 }
 
-/* A kernel that is predicted has to be proven first, too. */
-static bool measures(const struct heddle_launch *launch) {
-    const bool predicted = (launch->gate & holding) != 0;
+static __attribute__((noinline)) void take_turn(struct heddle_launch *launch,
+                                                const struct heddle_shape *shape) {
+    const uint64_t key = heddle_kernel_key(shape);
+    const struct heddle_turn turn = heddle_gate_pass((uint32_t)launch->device, key);
 
-    return launch->stream != NULL &&
-           heddle_measure_due(predicted && heddle_kernel_unproven(launch->key));
+    launch->key = key;
+    launch->token = turn.token;
+    launch->room_ns = turn.room_ns;
 }
 
-/* Apart, too. The last thing before the driver is called: the time is of the call. */
+/* A kernel that is predicted has to be proven first. */
+static bool first(const struct heddle_launch *launch) {
+    return (launch->gate & holding) != 0 && heddle_kernel_unproven(launch->key);
+}
+
+/* The last thing before the driver is called: the time is of the call. */
 static __attribute__((noinline)) void watch(struct heddle_launch *launch,
-                                            const struct heddle_shape *shape) {
-    if (measures(launch)) {
+                                            const struct heddle_shape *shape, bool measured) {
+    if (measured) {
         heddle_measure_begin(launch, shape);
     }
     if (heddle_trace_wanted() != 0) {
@@ -76,6 +77,7 @@ void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape
     launch->stream = NULL;
     launch->gate = 0;
     launch->graph = graph;
+    launch->rest = false;
     if (nested()) {
         heddle_thread_uncount();
         return;
@@ -101,8 +103,9 @@ void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape
     if (heddle_capture_open()) {
         launch->gate &= HEDDLE_GATE_PUBLISH; /* a process that captures is not held */
     }
-    if ((launch->gate & further) != 0) {
-        take_turn(launch, shape, stream, per_thread);
+    if ((launch->gate & holding) != 0) {
+        fill_in(launch, stream, per_thread);
+        take_turn(launch, shape);
     }
     launch->stream = heddle_stream_obtain(stream, per_thread, (uint32_t)launch->device);
     if (launch->stream != NULL) {
@@ -110,31 +113,35 @@ void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape
         heddle_stream_dirty(launch->stream);
     }
     if ((launch->gate & HEDDLE_GATE_MEASURE) != 0) {
-        watch(launch, shape);
+        const bool measured = launch->stream != NULL && heddle_measure_due(first(launch));
+
+        if (measured || heddle_trace_wanted() != 0) {
+            if (!launch->rest) {
+                fill_in(launch, stream, per_thread);
+            }
+            watch(launch, shape, measured);
+        }
     }
 }
 
 /*
- * Apart, so that the launches that need none of it save no registers for it. A gap's token goes with
- * the launch's event; without a launch nothing fills the gap, without an event its end is not seen.
+ * Apart, too. A gap's token goes with the launch's event; without a launch nothing fills the gap,
+ * without an event its end is not seen.
  */
 static __attribute__((noinline)) void after(const struct heddle_launch *launch, int result) {
     const bool marked = (launch->gate & HEDDLE_GATE_WINDOW) != 0 && result == HEDDLE_CUDA_SUCCESS;
 
-    if ((launch->gate & further) != 0 && launch->began_ns != 0 && result == HEDDLE_CUDA_SUCCESS) {
+    if (launch->began_ns != 0 && result == HEDDLE_CUDA_SUCCESS) {
         heddle_trace_end(launch);
     }
-    if ((launch->gate & further) != 0 && launch->pair != 0) {
+    if (launch->pair != 0) {
         heddle_measure_end(launch, result);
     }
-    if ((launch->gate & further) != 0 && launch->token != 0 && !marked) {
+    if (launch->token != 0 && !marked) {
         heddle_token_release((uint32_t)launch->device, launch->token);
     }
-    if ((launch->gate & further) != 0 && launch->room_ns != 0 && !marked) {
+    if (launch->room_ns != 0 && !marked) {
         heddle_window_leave((uint32_t)launch->device, launch->room_ns);
-    }
-    if (launch->graph && launch->stream != NULL) {
-        heddle_graph_memory_refresh();
     }
     if (marked) {
         const struct heddle_prediction prediction =
@@ -148,8 +155,11 @@ void heddle_launch_leave(struct heddle_launch *launch, int result) {
     heddle_thread.depth--;
     if (launch->stream != NULL) {
         heddle_stream_dirty(launch->stream);
+        if (launch->graph) {
+            heddle_graph_memory_refresh();
+        }
     }
-    if (launch->graph || (launch->gate & further) != 0) {
+    if (launch->rest) {
         after(launch, result);
     }
 }

@@ -14,8 +14,8 @@ struct heddle_launch {
     int32_t device;
     uint32_t gate;
     bool graph;
+    bool rest; /* what follows is filled in: the launch waited for its turn, or is watched */
 
-    /* Only where the gate word has more than HEDDLE_GATE_PUBLISH. */
     bool per_thread;
     uint32_t pair; /* number + 1 of the events that measure it, 0 = none do */
     void *handle;

@@ -41,17 +41,6 @@ static struct pair pairs[PAIRS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards pairs */
 static uint32_t awaited;
 
-bool heddle_measure_due(bool first) {
-    const struct heddle_verdict_process *process = &heddle_verdict()->process;
-    const uint32_t every = heddle_load_relaxed32(&process->measure_every);
-
-    if (every == 0 || (++heddle_thread.unmeasured < every && !first)) {
-        return false;
-    }
-    heddle_thread.unmeasured = 0;
-    return true;
-}
-
 static bool elapsed(const struct pair *pair, uint64_t *ns) {
     float ms = 0;
     const heddle_result result =

@@ -13,11 +13,11 @@
 enum {
     ENTRIES = 4096,
     PROBES = 16, /* a stream stands at most this far from its place, so a miss is cheap */
-    IDLE = 0,
-    CLEAN = 1,
-    DIRTY = 2,
+    IDLE = HEDDLE_STREAM_IDLE,
+    CLEAN = HEDDLE_STREAM_CLEAN,
+    DIRTY = HEDDLE_STREAM_DIRTY,
     STATE_BITS = 2,
-    STATE_MASK = 3,
+    STATE_MASK = HEDDLE_STREAM_STATES,
 };
 
 static const uint64_t tomb = UINT64_MAX;
@@ -136,7 +136,7 @@ struct heddle_stream *heddle_stream_obtain(void *stream, bool per_thread, uint32
     return look_up(key, stream, per_thread, device);
 }
 
-void heddle_stream_dirty(struct heddle_stream *entry) {
+void heddle_stream_soil(struct heddle_stream *entry) {
     uint64_t word = heddle_load_acquire64(&entry->word);
 
     while ((word & STATE_MASK) != DIRTY) {

@@ -53,8 +53,22 @@ uint64_t heddle_stream_key(void *stream, bool per_thread, uint32_t device);
 struct heddle_stream *heddle_stream_find(uint64_t key);
 struct heddle_stream *heddle_stream_obtain(void *stream, bool per_thread, uint32_t device);
 
+enum heddle_stream_states {
+    HEDDLE_STREAM_IDLE = 0,
+    HEDDLE_STREAM_CLEAN = 1,
+    HEDDLE_STREAM_DIRTY = 2,
+    HEDDLE_STREAM_STATES = 3, /* a mask */
+};
+
+/* Makes a stream dirty that is not. */
+void heddle_stream_soil(struct heddle_stream *entry);
+
 /* Before a launch, and again after it, since a wait that began in between proves nothing. */
-void heddle_stream_dirty(struct heddle_stream *entry);
+static inline void heddle_stream_dirty(struct heddle_stream *entry) {
+    if ((heddle_load_acquire64(&entry->word) & HEDDLE_STREAM_STATES) != HEDDLE_STREAM_DIRTY) {
+        heddle_stream_soil(entry);
+    }
+}
 
 /* Before a wait; the mark is 0 if nothing is outstanding. */
 uint64_t heddle_stream_mark(struct heddle_stream *entry);

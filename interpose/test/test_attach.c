@@ -264,6 +264,43 @@ TEST("with fail-closed the gate stays closed until a new daemon opens it") {
     in_child(fail_closed);
 }
 
+static bool unmeasured(void) {
+    return (heddle_load_acquire32(&heddle_verdict()->process.gate) & HEDDLE_GATE_MEASURE) == 0;
+}
+
+static bool measured(void) {
+    return !unmeasured();
+}
+
+static void unread(void) {
+    const uint32_t rest = HEDDLE_GATE_PUBLISH | HEDDLE_GATE_WINDOW;
+    struct test_daemon *daemon = attached_daemon();
+
+    test_daemon_verdict(daemon)->process.measure_every = 1;
+    test_daemon_verdict(daemon)->process.trace = 1;
+    test_daemon_verdict(daemon)->devices[0].window_ns = 5;
+    test_daemon_publish(daemon, 0, rest | HEDDLE_GATE_MEASURE);
+    CHECK_EQUAL(launch(), 0);
+    test_daemon_kill(daemon);
+    CHECK(eventually_(unmeasured));
+    CHECK_EQUAL(heddle_verdict()->process.measure_every, 0);
+    CHECK_EQUAL(heddle_verdict()->process.trace, 0);
+    CHECK_EQUAL(heddle_verdict()->process.gate, rest);
+    CHECK_EQUAL(heddle_verdict()->devices[0].gate, rest);
+    CHECK_EQUAL(heddle_verdict()->devices[0].window_ns, 5);
+    CHECK_EQUAL(launch(), 0);
+
+    daemon = test_daemon_start(path, HEDDLE_STATUS_OK);
+    CHECK(eventually_(alive));
+    test_daemon_publish(daemon, 0, HEDDLE_GATE_MEASURE);
+    CHECK(eventually_(measured));
+    test_daemon_kill(daemon);
+}
+
+TEST("launches are not measured for a daemon that is gone, and are again for the next") {
+    in_child(unread);
+}
+
 static struct heddle_client_segment *add_peer(struct test_daemon *daemon) {
     int file = -1;
     struct heddle_client_segment *peer = test_segment(sizeof(*peer), &file);

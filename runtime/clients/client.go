@@ -39,6 +39,7 @@ type client struct {
 	gang     *gang  // nil = none
 	slots    slots  // peer slots in use, over all devices
 	measure  uint32 // what the Learner asks for: one launch in so many
+	pace     pace
 	timeline uint32 // number of the timeline for which it tells what it does, 0 = none
 	traces   int    // timelines in which it is
 	gone     bool

@@ -38,6 +38,7 @@ type Lesson struct {
 	Identity Identity
 	Tenant   string
 	Name     string
+	Rate     uint64 // launches per second while it launched lately, as it counts them
 	Devices  []LessonDevice
 	Samples  []shm.Sample
 	Kernels  []shm.Kernel
@@ -163,7 +164,10 @@ func (c *lessons) call() {
 		if client.distrusted != nil {
 			continue
 		}
-		lesson := Lesson{Client: client.id, Identity: client.identity, Tenant: client.grant.Tenant, Name: client.hello.Name}
+		lesson := Lesson{
+			Client: client.id, Identity: client.identity, Tenant: client.grant.Tenant, Name: client.hello.Name,
+			Rate: client.countLaunches(m.opt.Now()),
+		}
 		for _, b := range client.bindings {
 			if b != nil {
 				lesson.Devices = append(lesson.Devices, b.lesson())
@@ -179,6 +183,40 @@ func (c *lessons) call() {
 		return cmp.Or(-compareBools(a.client.id >= c.next, b.client.id >= c.next), compareIDs(a.client.id, b.client.id))
 	})
 	c.next = 0
+}
+
+const (
+	// rateSpan is over how long launches are counted to know their rate.
+	rateSpan = 50 * time.Millisecond
+	// rateKept is what part of a rate is believed a span later, whatever came since: many launch in
+	// bursts, and it is those that must not be slowed down.
+	rateKept = 0.9
+)
+
+// pace is how fast a client launches.
+type pace struct {
+	launches uint64 // up to sinceNs
+	sinceNs  uint64
+	rate     uint64 // per second, the highest lately
+}
+
+// countLaunches returns how many launches per second there have been lately, at most.
+func (c *client) countLaunches(nowNs uint64) uint64 {
+	passed := nowNs - min(c.pace.sinceNs, nowNs)
+	if passed < uint64(rateSpan) {
+		return c.pace.rate
+	}
+	p, err := c.segment.Process()
+	if err != nil {
+		return c.pace.rate // whoever reads it for its own sake evicts its writer
+	}
+	if c.pace.sinceNs != 0 {
+		launched := p.Launches - min(c.pace.launches, p.Launches)
+		rate := uint64(float64(launched) / time.Duration(passed).Seconds())
+		c.pace.rate = max(rate, uint64(rateKept*float64(c.pace.rate)))
+	}
+	c.pace.launches, c.pace.sinceNs = p.Launches, nowNs
+	return c.pace.rate
 }
 
 func compareBools(a, b bool) int {

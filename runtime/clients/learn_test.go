@@ -16,6 +16,7 @@ type pen struct {
 	samples map[uint64][]shm.Sample // by client
 	kernels map[uint64][]shm.Kernel
 	devices map[uint64][]LessonDevice // of the last lesson
+	rates   map[uint64]uint64
 	left    map[uint64]int
 	advice  Advice
 }
@@ -23,7 +24,7 @@ type pen struct {
 func newPen() *pen {
 	return &pen{
 		samples: map[uint64][]shm.Sample{}, kernels: map[uint64][]shm.Kernel{},
-		devices: map[uint64][]LessonDevice{}, left: map[uint64]int{},
+		devices: map[uint64][]LessonDevice{}, left: map[uint64]int{}, rates: map[uint64]uint64{},
 	}
 }
 
@@ -32,7 +33,7 @@ func (p *pen) Learn(l *Lesson) Advice {
 	defer p.mu.Unlock()
 	p.samples[l.Client] = append(p.samples[l.Client], l.Samples...)
 	p.kernels[l.Client] = append(p.kernels[l.Client], l.Kernels...)
-	p.devices[l.Client] = l.Devices
+	p.devices[l.Client], p.rates[l.Client] = l.Devices, l.Rate
 	return p.advice
 }
 
@@ -117,6 +118,25 @@ func TestALearnerKnowsWhoUsedTheDeviceAtTheSameTime(t *testing.T) {
 	}))
 	atomic.StoreUint32(&b.seg.Devices[0].BusyStreams, 0)
 	eventually(t, "b stops", learner.when(func() bool { return !last(a).Shared }))
+}
+
+func TestALearnerKnowsHowFastAClientLaunches(t *testing.T) {
+	learner := newPen()
+	s := serve(t, func(o *Options) { o.Learner = learner })
+	a := attach(t, s.path, hello("a"))
+	a.open(0, gpu0)
+	id := a.welcome.ClientID
+	launches := uint64(0)
+	eventually(t, "it launches", func() bool {
+		launches += 1000 // whatever time has passed
+		atomic.StoreUint64(&a.seg.Threads[3].Launches, launches)
+		return learner.when(func() bool { return learner.rates[id] > 1000 })()
+	})
+	fastest := uint64(0)
+	learner.when(func() bool { fastest = learner.rates[id]; return true })()
+	eventually(t, "it stops, which is believed little by little", learner.when(func() bool { return learner.rates[id] < fastest*9/10 }))
+	atomic.StoreUint64(&a.seg.Threads[3].Launches, 0)
+	eventually(t, "its count begins anew", learner.when(func() bool { return learner.rates[id] < fastest/2 }))
 }
 
 func TestACorruptSampleEndsItsWriter(t *testing.T) {

@@ -36,6 +36,13 @@ func (l *learner) ask(client uint64, every uint32) {
 // them follows how much the others may do.
 const watchedMore = 10
 
+// measuredMost is how many launches of a client are measured in a second, about, however fast it
+// launches. A measured one costs microseconds, and so many tell enough.
+const measuredMost = 1000
+
+// measureSparsest bounds what a client's own count of its launches leads to.
+const measureSparsest = 1_000_000
+
 var _ clients.Learner = (*learner)(nil)
 
 // Learn implements clients.Learner. A client on several devices has one table for all of them: where
@@ -61,7 +68,7 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 			},
 			Descriptions: descriptions(lesson.Kernels),
 			Samples:      samples(lesson.Samples, d),
-			Sparse:       l.every(lesson.Client, d),
+			Sparse:       l.every(lesson.Client, lesson.Rate, d),
 			Beside:       sched.Bound(d.Beside),
 		})
 		if advice.MeasureEvery == 0 || a.MeasureEvery != 0 && a.MeasureEvery < advice.MeasureEvery {
@@ -77,10 +84,11 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 }
 
 // every is how many launches of a known workload there shall be to one that is measured on a device.
-func (l *learner) every(client uint64, d *clients.LessonDevice) uint32 {
+func (l *learner) every(client, rate uint64, d *clients.LessonDevice) uint32 {
 	l.mu.Lock()
 	asked := l.asked[client]
 	l.mu.Unlock()
+	least := uint32(min(rate/measuredMost, measureSparsest))
 	switch {
 	case asked != 0:
 		return asked
@@ -88,9 +96,9 @@ func (l *learner) every(client uint64, d *clients.LessonDevice) uint32 {
 		// Nobody needs to know more of it now, and its launches take the fast path meanwhile.
 		return 0
 	case d.Watched:
-		return max(1, l.sparse/watchedMore)
+		return max(1, l.sparse/watchedMore, least)
 	default:
-		return l.sparse
+		return max(l.sparse, least)
 	}
 }
 

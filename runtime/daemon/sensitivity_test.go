@@ -44,8 +44,24 @@ func TestWhatWasAskedForIsMeasured(t *testing.T) {
 		case 2:
 			l.ask(7, 0)
 		}
-		if got := [3]uint32{l.every(7, alone), l.every(7, watched), l.every(7, low)}; got != want {
+		if got := [3]uint32{l.every(7, 0, alone), l.every(7, 0, watched), l.every(7, 0, low)}; got != want {
 			t.Errorf("step %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// Measuring costs a launch microseconds, which many launches a second would feel.
+func TestFewOfManyLaunchesAreMeasured(t *testing.T) {
+	l := &learner{sparse: 100, asked: map[uint64]uint32{7: 3}}
+	watched, low := lessonOn(false, true), lessonOn(false, false)
+	for rate, want := range map[uint64][2]uint32{
+		5000: {10, 100}, 50_000: {50, 100}, 2_000_000: {2000, 2000}, math.MaxUint64: {measureSparsest, measureSparsest},
+	} {
+		if got := [2]uint32{l.every(8, rate, watched), l.every(8, rate, low)}; got != want {
+			t.Errorf("%d launches a second: one in %v, want %v", rate, got, want)
+		}
+		if got := l.every(7, rate, watched); got != 3 {
+			t.Errorf("%d launches a second: one in %d, where one in 3 was asked for", rate, got)
 		}
 	}
 }
