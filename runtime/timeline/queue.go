@@ -13,8 +13,13 @@ import (
 // there are more of them than any driver has outstanding, or until the end, where what has not ended
 // is cut.
 
-// queueMax bounds the launches of one stream that wait.
-const queueMax = 8192
+const (
+	// queueMax bounds the launches of one stream that wait.
+	queueMax = 8192
+	// longest is the longest launch, in ns, that is believed to have been predicted: sums of such times
+	// fit.
+	longest = 1000 * 1000 * 1000 * 1000
+)
 
 type streamKey struct {
 	device uint32
@@ -66,7 +71,7 @@ func (t *Writer) enqueue(p *process, e *heddlev1.TraceEvent) {
 		p.streams[key] = q
 	}
 	l := launched{
-		time: e.GetTimeNs(), duration: e.GetPredictedNs(), kernel: e.GetKernel(), awaited: e.GetMeasured(), graph: e.GetGraph(),
+		time: e.GetTimeNs(), duration: min(e.GetPredictedNs(), longest), kernel: e.GetKernel(), awaited: e.GetMeasured(), graph: e.GetGraph(),
 	}
 	// Threads that launch on one stream tell of it in any order.
 	at := len(q.launches)
