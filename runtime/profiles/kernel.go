@@ -17,6 +17,21 @@ const (
 	settleLeast   = 3
 	settleError   = 0.05
 
+	// A launch beside others tells the kernel's time if it takes up to so much longer than others did
+	// that were alone, or than most did where none was. Else it was disturbed.
+	undisturbedAlone = 1.1
+	undisturbed      = 1.25
+	// Where more than this part of them took longer, they do so by themselves: a kernel can take one
+	// time or another.
+	disturbedMost = 0.25
+	// No launch is disturbed into being quicker than the quickest by so much: so many in a row are a
+	// change.
+	quicker    = 0.8
+	quickerRun = 8
+	// longerRun is how many launches beside others in a row must take longer to be a change. One that
+	// takes either of two times may take the longer one for a while.
+	longerRun = 32
+
 	// steady is the spread of a kernel's times, as a part of their mean, up to which the mean is what
 	// the next launch is predicted to take. Beyond it nine in ten are to be within the prediction.
 	steady = 0.3
@@ -40,17 +55,23 @@ type Kernel struct {
 	Times   Histogram
 	Gap     Gap
 
-	uses   uint32 // lately, against those of the other kernels
-	detect detector
+	uses      uint32 // lately, against those of the other kernels
+	disturbed uint32 // launches that took longer because of others, and taught nothing
+	run       uint32 // of those the last ones, without another one between them
+	detect    detector
 }
 
-// Settled reports whether the kernel's time is known well enough to rely on.
+// Settled reports whether the kernel's time is known well enough to rely on, or as well as launches
+// beside others will tell.
 func (k *Kernel) Settled() bool {
-	return k.Time.Weight >= settleSamples || k.Time.Weight >= settleLeast && k.Time.Error() < settleError
+	return k.Time.Weight != 0 && k.Time.Weight+float64(k.disturbed) >= settleSamples ||
+		k.Time.Weight >= settleLeast && k.Time.Error() < settleError
 }
 
 // Steady reports whether the next launch will take what is predicted, within a few percent.
-func (k *Kernel) Steady() bool { return k.Settled() && k.Time.Deviation() <= punctual*k.Time.Mean }
+func (k *Kernel) Steady() bool {
+	return k.Settled() && k.Time.Weight >= settleLeast && k.Time.Deviation() <= punctual*k.Time.Mean
+}
 
 // Launches is how often it was launched lately, among those launches that were measured: a number to
 // compare kernels of one profile by.
@@ -94,10 +115,11 @@ func (k *Kernel) DRAM(d Device) float64 {
 
 // learn takes the time of a launch. It reports whether the kernel takes another time than before.
 func (k *Kernel) learn(took time.Duration, alone bool) (changed bool) {
-	if k.Alone && !alone {
-		return false // says how much others disturb, not how long it takes
-	}
 	ns := uint64(max(0, min(took, timeMax)))
+	if !alone && !k.teaches(ns) {
+		return k.note(ns)
+	}
+	k.run = 0
 	if alone && !k.Alone {
 		k.forgetTimes() // what was learnt beside others was a makeshift
 		k.Alone = true
@@ -115,6 +137,50 @@ func (k *Kernel) learn(took time.Duration, alone bool) (changed bool) {
 	return changed
 }
 
+// teaches reports whether a launch beside others tells the kernel's time. Others only ever make one
+// longer, so of a kernel that is known from launches alone there is nothing to learn.
+func (k *Kernel) teaches(ns uint64) bool {
+	switch {
+	case k.Alone && k.Settled():
+		return false
+	case k.Alone:
+		return float64(ns) <= undisturbedAlone*k.Time.Mean
+	case k.Time.Weight < settleLeast:
+		return true
+	case float64(k.disturbed) > disturbedMost*(k.Time.Weight+float64(k.disturbed)):
+		return true
+	default:
+		return float64(ns) <= undisturbed*float64(k.Times.Quantile(0.5))
+	}
+}
+
+// note takes a launch beside others that tells only that there were others, and reports whether there
+// have been so many that the kernel must take another time now. That it takes longer can be told only
+// of one that never was alone, and then not well.
+func (k *Kernel) note(ns uint64) (changed bool) {
+	most := uint32(longerRun)
+	switch {
+	case !k.Alone:
+		k.disturbed++
+	case float64(ns) < quicker*float64(k.Min):
+		most = quickerRun
+	case float64(ns) > undisturbedAlone*k.Time.Mean:
+		k.disturbed++
+		fallthrough
+	default:
+		k.run = 0
+		return false
+	}
+	if k.run++; k.run < most {
+		return false
+	}
+	k.Changes++
+	k.forgetTimes()
+	k.Alone = false
+	k.addTime(ns)
+	return true
+}
+
 func (k *Kernel) addTime(ns uint64) {
 	if k.Time.Weight == 0 || ns < k.Min {
 		k.Min = ns
@@ -125,5 +191,5 @@ func (k *Kernel) addTime(ns uint64) {
 }
 
 func (k *Kernel) forgetTimes() {
-	k.Min, k.Time, k.Times, k.detect = 0, Moments{}, Histogram{}, detector{}
+	k.Min, k.Time, k.Times, k.detect, k.disturbed, k.run = 0, Moments{}, Histogram{}, detector{}, 0, 0
 }
