@@ -91,6 +91,40 @@ func (f *weightFlag) value() *uint32 {
 	return &f.number
 }
 
+// sloFlag is a --slo flag.
+type sloFlag struct {
+	set  bool
+	text string
+}
+
+func (f *sloFlag) String() string { return f.text }
+
+func (f *sloFlag) Type() string { return "objective" }
+
+func (f *sloFlag) Set(s string) error {
+	o, err := config.ParseObjective(s)
+	if err != nil {
+		return err
+	}
+	f.set, f.text = true, o.String()
+	return nil
+}
+
+func (f *sloFlag) value() *string {
+	if !f.set {
+		return nil
+	}
+	return &f.text
+}
+
+// sloName is an objective for people.
+func sloName(slo string) string {
+	if slo == "" {
+		return "as the node's"
+	}
+	return slo
+}
+
 // addShareFlags gives a command --priority and --weight.
 func addShareFlags(cmd *cobra.Command, class *classFlag, weight *weightFlag) {
 	cmd.Flags().VarP(class, "priority", "p", "class: realtime, high, normal, low, idle, or 0 (most urgent) to 9")

@@ -141,6 +141,9 @@ func (d *fakeDaemon) SetClient(_ context.Context, req *heddlev1.SetClientRequest
 	if req.Weight != nil {
 		c.Weight = req.GetWeight()
 	}
+	if req.Slo != nil {
+		c.Slo = req.GetSlo()
+	}
 	return proto.CloneOf(c), nil
 }
 
@@ -362,7 +365,7 @@ func fakeClients() []*heddlev1.Client {
 			},
 		},
 		{
-			Id: 1, Pid: 4242, Uid: 1000, User: "bob", Container: "9f86d081884c", Tenant: "web", Name: "resnet", Priority: 2, Weight: 300,
+			Id: 1, Pid: 4242, Uid: 1000, User: "bob", Container: "9f86d081884c", Tenant: "web", Name: "resnet", Priority: 2, Weight: 300, Slo: "2%",
 			Command: "/usr/bin/serve --port 8000", State: heddlev1.ClientState_CLIENT_STATE_ATTACHED, LaunchesPerSecond: 12345,
 			Launches: 1 << 33, Attached: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)),
 			Devices: []*heddlev1.ClientDevice{{Uuid: uuidA, BusyShare: new(0.004), MemoryBytes: 1536 * mib, Gate: "yielded to", Busy: true}},

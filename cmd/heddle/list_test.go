@@ -157,7 +157,7 @@ func TestCompletionAsksTheDaemon(t *testing.T) {
 		{[]string{"run", "--device", ""}, []string{"0\tNVIDIA H100 80GB HBM3", uuidA, uuidMIG + "\t1g.10gb"}},
 		{[]string{"run", "--priority", ""}, classNames()},
 		{[]string{"set", "--re"}, []string{"--reset\tundo what was set: back to the configuration and the client's own wish"}},
-		{[]string{"s"}, []string{"set\tChange the priority or weight of a client or tenant"}},
+		{[]string{"s"}, []string{"set\tChange the priority, weight or objective of a client or tenant"}},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

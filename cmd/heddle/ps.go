@@ -18,6 +18,7 @@ import (
 const psLong = `Show the programs attached to heddled, one line for each device that they use.
 
     ID      heddled's number of the client, for heddle set
+    SLO     what the program accepts of others, if that is set for it (heddle set --slo)
     BUSY    part of the last interval in which the program had work on the device
     HELD    part of the last interval in which it waited at the gate
     MEMORY  what the program has allocated on the device now
@@ -38,7 +39,7 @@ COMMAND is the whole command line of one's own programs, and for root of all. Of
 programs it is the short name, because arguments can be passwords.
 
 JSON: {"clients": [{id, pid, uid, user, container, tenant, name, program, command, gang,
-gang_size, gang_ranks, priority, class, weight, state, reason, attached, launches_per_second, launches, unnamed_addresses,
+gang_size, gang_ranks, priority, class, weight, slo, state, reason, attached, launches_per_second, launches, unnamed_addresses,
 interposer_version, devices: [{uuid, device, busy_share, held_share, memory_bytes,
 memory_peak_bytes, holds, overruns, gate, busy, held}]}]}. Shares are parts of one. With --watch
 there is one object in each line.`
@@ -121,6 +122,7 @@ func clientsTable(views []clientView) *table {
 		{title: "GPU"},
 		{title: "CLASS"},
 		{title: "WEIGHT", right: true, drop: 1},
+		{title: "SLO", right: true, drop: 1},
 		{title: "LAUNCH/S", right: true, drop: 7},
 		{title: "BUSY", right: true, drop: 9},
 		{title: "HELD", right: true},
@@ -172,6 +174,7 @@ func clientRow(c *clientView, d *clientDeviceView) []cell {
 		{text: printable(device)},
 		{text: c.Class},
 		{text: strconv.FormatUint(uint64(c.Weight), 10)},
+		{text: orUnknown(printable(c.SLO))},
 		{text: rate},
 		{text: busy},
 		{text: held},

@@ -12,12 +12,16 @@ import (
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 )
 
-const setLong = `Change the priority or the weight of a living client or of a tenant, or undo that.
+const setLong = `Change the priority, the weight or the objective of a living client or of a tenant, or undo that.
 
 A client keeps the change until it ends. A tenant keeps it across restarts of heddled, for the
 clients it has now and those that come. --reset undoes all that was set for the one or the other:
 what heddled's configuration grants and the client asked for counts again. What was set for a client
 stands above what was set for its tenant. Root and the administrators' group may do this.
+
+An objective (--slo) is what a client accepts of those that share its device: a slowdown of its
+kernels such as 2%, a latency such as 20ms (the mean time of a request with work on the device), or
+none. Lower classes get as much as it allows.
 
 JSON: {"clients": n, "changes": [{what, before, after}]}; for a tenant "before" is absent, and a
 --reset of a tenant has no changes to tell: its clients may differ.`
@@ -25,6 +29,7 @@ JSON: {"clients": n, "changes": [{what, before, after}]}; for a tenant "before" 
 const setExample = `  heddle set --pid 4242 --priority low
   heddle set --client 7 --weight 300
   heddle set --tenant research --priority normal --weight 50
+  heddle set --pid 4242 --slo 2%
   heddle set --tenant research --reset`
 
 type setOptions struct {
@@ -33,20 +38,21 @@ type setOptions struct {
 	tenant string
 	class  classFlag
 	weight weightFlag
+	slo    sloFlag
 	reset  bool
 	asJSON bool
 }
 
 // check says what is wrong with the flags of one command line.
 func (o *setOptions) check(targets int) error {
-	changes := o.class.set || o.weight.set
+	changes := o.class.set || o.weight.set || o.slo.set
 	switch {
 	case targets != 1:
 		return usagef("give one of --client, --pid and --tenant")
 	case o.reset && changes:
 		return usagef("give --reset or new values, not both")
 	case !o.reset && !changes:
-		return usagef("nothing to change: give --priority, --weight or both, or --reset")
+		return usagef("nothing to change: give --priority, --weight, --slo or several, or --reset")
 	}
 	return nil
 }
@@ -54,8 +60,8 @@ func (o *setOptions) check(targets int) error {
 func newSetCmd(a *app) *cobra.Command {
 	var o setOptions
 	cmd := &cobra.Command{
-		Use:               "set (--client ID | --pid PID | --tenant NAME) ([--priority CLASS] [--weight N] | --reset)",
-		Short:             "Change the priority or weight of a client or tenant",
+		Use:               "set (--client ID | --pid PID | --tenant NAME) ([--priority CLASS] [--weight N] [--slo OBJECTIVE] | --reset)",
+		Short:             "Change the priority, weight or objective of a client or tenant",
 		Long:              setLong,
 		Example:           setExample,
 		Args:              noArgs,
@@ -83,6 +89,8 @@ func newSetCmd(a *app) *cobra.Command {
 	flags.BoolVar(&o.reset, "reset", false, "undo what was set: back to the configuration and the client's own wish")
 	flags.BoolVar(&o.asJSON, "json", false, "print JSON")
 	addShareFlags(cmd, &o.class, &o.weight)
+	flags.Var(&o.slo, "slo", "what it accepts of others: a slowdown such as 2%, a latency such as 20ms, or none")
+	completeWithNothing(cmd, "slo")
 	mustComplete(cmd, "client", a.completeClients)
 	mustComplete(cmd, "pid", a.completePIDs)
 	mustComplete(cmd, "tenant", a.completeTenants)
@@ -126,7 +134,7 @@ func (a *app) report(subject string, clients int, changes []change, asJSON bool)
 func (a *app) setClient(ctx context.Context, o *setOptions, byPID bool) error {
 	request := &heddlev1.SetClientRequest{
 		Target:   &heddlev1.SetClientRequest_Id{Id: o.client},
-		Priority: o.class.value(), Weight: o.weight.value(), Reset_: o.reset,
+		Priority: o.class.value(), Weight: o.weight.value(), Slo: o.slo.value(), Reset_: o.reset,
 	}
 	if byPID {
 		request.Target = &heddlev1.SetClientRequest_Pid{Pid: o.pid}
@@ -156,6 +164,9 @@ func (a *app) setClient(ctx context.Context, o *setOptions, byPID bool) error {
 	if o.weight.set || o.reset {
 		changes = append(changes, change{"weight", formatWeight(before.GetWeight()), formatWeight(after.GetWeight())})
 	}
+	if o.slo.set || o.reset && before.GetSlo() != after.GetSlo() {
+		changes = append(changes, change{"slo", sloName(before.GetSlo()), sloName(after.GetSlo())})
+	}
 	return a.report(clientTitle(after), 1, changes, o.asJSON)
 }
 
@@ -166,7 +177,7 @@ func (a *app) setTenant(ctx context.Context, o *setOptions) error {
 	var clients int
 	err := a.call(ctx, func(ctx context.Context, conn *api.Conn) (err error) {
 		clients, err = conn.SetTenant(ctx, &heddlev1.SetTenantRequest{
-			Tenant: o.tenant, Priority: o.class.value(), Weight: o.weight.value(), Reset_: o.reset,
+			Tenant: o.tenant, Priority: o.class.value(), Weight: o.weight.value(), Slo: o.slo.value(), Reset_: o.reset,
 		})
 		return err
 	})
@@ -179,6 +190,9 @@ func (a *app) setTenant(ctx context.Context, o *setOptions) error {
 	}
 	if o.weight.set {
 		changes = append(changes, change{What: "weight", After: formatWeight(o.weight.number)})
+	}
+	if o.slo.set {
+		changes = append(changes, change{What: "slo", After: o.slo.text})
 	}
 	now := plural(clients, "client") + " now"
 	if clients == 0 {

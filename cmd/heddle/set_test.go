@@ -26,6 +26,14 @@ func TestSetSaysWhatChanged(t *testing.T) {
 			"client 3, pid 4711, train: priority low -> 8\n", []string{"client 3"},
 		},
 		{
+			"an objective", []string{"--client", "3", "--slo", "20ms"},
+			"client 3, pid 4711, train: slo as the node's -> 20ms\n", []string{"client 3"},
+		},
+		{
+			"no objective", []string{"--client", "1", "--slo", "0%"},
+			"client 1, pid 4242, resnet: slo 2% -> none\n", []string{"client 1"},
+		},
+		{
 			"the value that was there", []string{"--client", "3", "--weight", "100"},
 			"client 3, pid 4711, train: weight 100 as before\n", []string{"client 3"},
 		},

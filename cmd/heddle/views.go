@@ -29,6 +29,7 @@ type clientView struct {
 	Priority          uint32             `json:"priority"`
 	Class             string             `json:"class"`
 	Weight            uint32             `json:"weight"`
+	SLO               string             `json:"slo,omitempty"` // its own
 	State             string             `json:"state"`
 	Reason            string             `json:"reason,omitempty"`
 	Attached          *time.Time         `json:"attached,omitempty"`
@@ -108,7 +109,7 @@ func viewClient(c *heddlev1.Client, names deviceNames) clientView {
 		Container: c.GetContainer(), Tenant: c.GetTenant(), Name: c.GetName(),
 		Program: c.GetProgram(), Command: c.GetCommand(),
 		Gang: c.GetGang(), GangSize: c.GetGangSize(), GangRanks: c.GetGangRanks(),
-		Priority: c.GetPriority(), Class: className(c.GetPriority()), Weight: c.GetWeight(),
+		Priority: c.GetPriority(), Class: className(c.GetPriority()), Weight: c.GetWeight(), SLO: c.GetSlo(),
 		State: clientState(c.GetState()), Reason: c.GetReason(),
 		LaunchesPerSecond: c.GetLaunchesPerSecond(), Launches: c.GetLaunches(),
 		UnnamedAddresses: c.GetUnnamedAddresses(), Interposer: c.GetInterposerVersion(),

@@ -31,18 +31,19 @@ type client struct {
 	attached time.Time
 
 	// Guarded by Manager.mu.
-	grant    Grant
-	priority int
-	weight   int
-	verdict  *shm.Verdict
-	bindings [abi.DevicesMax]*binding
-	gang     *gang  // nil = none
-	slots    slots  // peer slots in use, over all devices
-	measure  uint32 // what the Learner asks for: one launch in so many
-	pace     pace
-	timeline uint32 // number of the timeline for which it tells what it does, 0 = none
-	traces   int    // timelines in which it is
-	gone     bool
+	grant     Grant
+	priority  int
+	weight    int
+	objective Objective
+	verdict   *shm.Verdict
+	bindings  [abi.DevicesMax]*binding
+	gang      *gang  // nil = none
+	slots     slots  // peer slots in use, over all devices
+	measure   uint32 // what the Learner asks for: one launch in so many
+	pace      pace
+	timeline  uint32 // number of the timeline for which it tells what it does, 0 = none
+	traces    int    // timelines in which it is
+	gone      bool
 
 	distrusted error // why nothing of it is read any more, nil = it is
 }
@@ -63,6 +64,10 @@ func (c *client) resolve() {
 	}
 	if w := c.grant.Override.Weight; w != nil {
 		c.weight = *w
+	}
+	c.objective = c.grant.Objective
+	if o := c.grant.Override.Objective; o != nil {
+		c.objective = *o
 	}
 }
 

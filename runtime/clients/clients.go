@@ -58,8 +58,9 @@ type Objective struct {
 
 // Override is what an administrator set for one client; nil = nothing.
 type Override struct {
-	Priority *int
-	Weight   *int
+	Priority  *int
+	Weight    *int
+	Objective *Objective
 }
 
 // Admission decides who may attach and with which grant. A refusal is an error

@@ -12,20 +12,21 @@ import (
 // Info is a client as the outside sees it.
 type Info struct {
 	Identity
-	ID       uint64
-	User     string
-	Tenant   string
-	Name     string
-	Build    string
-	Gang     string // whose rank it is, empty = none's
-	GangSize int
-	Ranks    int // of its gang that are there
-	Priority int
-	Asked    int // class that its hint asked for and its grant refused, else abi.HintNone
-	Weight   int
-	Attached time.Time
-	Devices  []DeviceInfo
-	Evicted  string // why, empty = attached
+	ID        uint64
+	User      string
+	Tenant    string
+	Name      string
+	Build     string
+	Gang      string // whose rank it is, empty = none's
+	GangSize  int
+	Ranks     int // of its gang that are there
+	Priority  int
+	Asked     int // class that its hint asked for and its grant refused, else abi.HintNone
+	Weight    int
+	Objective Objective
+	Attached  time.Time
+	Devices   []DeviceInfo
+	Evicted   string // why, empty = attached
 
 	// What it published until this moment.
 	Launches uint64
@@ -51,16 +52,17 @@ type DeviceInfo struct {
 
 func (c *client) info() Info {
 	info := Info{
-		Identity: c.identity,
-		ID:       c.id,
-		User:     c.grant.User,
-		Tenant:   c.grant.Tenant,
-		Name:     c.hello.Name,
-		Build:    c.hello.Build,
-		Priority: c.priority,
-		Asked:    abi.HintNone,
-		Weight:   c.weight,
-		Attached: c.attached,
+		Identity:  c.identity,
+		ID:        c.id,
+		User:      c.grant.User,
+		Tenant:    c.grant.Tenant,
+		Name:      c.hello.Name,
+		Build:     c.hello.Build,
+		Priority:  c.priority,
+		Asked:     abi.HintNone,
+		Weight:    c.weight,
+		Objective: c.objective,
+		Attached:  c.attached,
 	}
 	if g := c.gang; g != nil {
 		info.Gang, info.GangSize, info.Ranks = g.key.name, g.key.size, g.ranks()

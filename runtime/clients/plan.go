@@ -65,7 +65,7 @@ func (m *Manager) decide(d *device) *plan {
 		}
 		members = append(members, Member{
 			Client: c.id, PID: c.identity.PID, Class: c.priority, Weight: c.weight, Strict: c.grant.Strict, Gang: c.gang != nil,
-			Objective: c.grant.Objective, Observed: observed,
+			Objective: c.objective, Observed: observed,
 		})
 	}
 	p.decisions = m.opt.Planner.Plan(d.uuid, m.opt.Now(), members)

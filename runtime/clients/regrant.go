@@ -89,4 +89,7 @@ func (g *Grant) Apply(o Override) {
 	if o.Weight != nil {
 		g.Weight, g.MaxWeight = *o.Weight, *o.Weight
 	}
+	if o.Objective != nil {
+		g.Objective = *o.Objective
+	}
 }

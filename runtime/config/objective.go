@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -30,6 +31,9 @@ func (o *Objective) toml() string {
 
 func percentage(part float64) string { return strconv.FormatFloat(part*100, 'f', -1, 64) + "%" }
 
+// errObjective says what an objective looks like.
+var errObjective = errors.New(`want a slowdown such as "2%" or a latency such as "20ms"`)
+
 // objective reads "2%" or "20ms".
 func objective(l literal) (*Objective, error) {
 	if l.kind == kindString {
@@ -40,7 +44,43 @@ func objective(l literal) (*Objective, error) {
 			return &Objective{Slowdown: part}, nil
 		}
 	}
-	return nil, errors.New(`want a slowdown such as "2%" or a latency such as "20ms"`)
+	return nil, errObjective
+}
+
+// ParseObjective reads what [Objective.String] writes, within the bounds of the configuration.
+func ParseObjective(text string) (Objective, error) {
+	if text == noObjective {
+		return Objective{}, nil
+	}
+	o, err := objective(literal{kind: kindString, text: text})
+	if err != nil {
+		return Objective{}, err
+	}
+	if o.Latency != 0 && (o.Latency < latencyMin || o.Latency > durationMax) {
+		return Objective{}, fmt.Errorf("%s is not between %s and %s", o.Latency, latencyMin, durationMax)
+	}
+	if !(o.Slowdown >= 0 && o.Slowdown <= sloMax) {
+		return Objective{}, fmt.Errorf("%s is not between 0%% and %d%%", percentage(o.Slowdown), int(sloMax*100))
+	}
+	return *o, nil
+}
+
+const (
+	noObjective = "none"
+	// latencyMin is shorter than any request.
+	latencyMin = 100 * time.Microsecond
+)
+
+// String is "2%", "20ms" or "none".
+func (o Objective) String() string {
+	switch {
+	case o.Latency != 0:
+		return o.Latency.String()
+	case o.Slowdown != 0:
+		return percentage(o.Slowdown)
+	default:
+		return noObjective
+	}
 }
 
 func parsePercent(text string) (float64, error) {
@@ -56,7 +96,7 @@ func (k *checker) objective(key string, o *Objective) {
 	switch {
 	case o == nil:
 	case o.Latency != 0:
-		k.duration(key, o.Latency, 100*time.Microsecond, durationMax)
+		k.duration(key, o.Latency, latencyMin, durationMax)
 	default:
 		k.slowdown(key, o.Slowdown)
 	}

@@ -66,7 +66,7 @@ func (a *admission) Admit(_ context.Context, who *clients.Applicant) (clients.Gr
 		Strict:      granted.Isolation == config.IsolationStrict,
 	}
 	if o := granted.SLO; o != nil {
-		g.Objective = clients.Objective{Set: true, Slowdown: o.Slowdown, Latency: o.Latency}
+		g.Objective = objectiveOf(*o)
 	}
 	if g.Tenant == "" {
 		g.Tenant = defaultTenant(who, id.User)
@@ -114,7 +114,17 @@ func override(o store.Override) clients.Override {
 		w := int(*o.Weight)
 		out.Weight = &w
 	}
+	if o.SLO != nil {
+		if objective, err := config.ParseObjective(*o.SLO); err == nil { // else another version wrote it
+			its := objectiveOf(objective)
+			out.Objective = &its
+		}
+	}
 	return out
+}
+
+func objectiveOf(o config.Objective) clients.Objective {
+	return clients.Objective{Set: true, Slowdown: o.Slowdown, Latency: o.Latency}
 }
 
 // merge lays what is set in more over what was set before. More that sets
@@ -128,6 +138,9 @@ func merge(before, more store.Override) store.Override {
 	}
 	if more.Weight != nil {
 		before.Weight = more.Weight
+	}
+	if more.SLO != nil {
+		before.SLO = more.SLO
 	}
 	return before
 }

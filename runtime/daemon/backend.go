@@ -133,6 +133,9 @@ func (b *backend) protoClient(c *clients.Info) *heddlev1.Client {
 		GangSize:          uint32(c.GangSize), // at most abi.GangMax
 		GangRanks:         uint32(c.Ranks),    // bounded by configuration
 	}
+	if o := c.Objective; o.Set {
+		p.Slo = config.Objective{Slowdown: o.Slowdown, Latency: o.Latency}.String()
+	}
 	switch {
 	case c.Evicted != "":
 		p.State = heddlev1.ClientState_CLIENT_STATE_EVICTED
@@ -198,7 +201,7 @@ func gateText(gate uint32) string {
 
 // SetClient implements api.Backend.
 func (b *backend) SetClient(ctx context.Context, req *heddlev1.SetClientRequest) (*heddlev1.Client, error) {
-	o, err := overrideOf(req.Priority, req.Weight, req.GetReset_())
+	o, err := overrideOf(req.Priority, req.Weight, req.Slo, req.GetReset_())
 	if err != nil {
 		return nil, err
 	}
@@ -221,13 +224,21 @@ func (b *backend) SetClient(ctx context.Context, req *heddlev1.SetClientRequest)
 
 // overrideOf is what a request asks to set; nothing, if it is to undo what was
 // set before.
-func overrideOf(priority, weight *uint32, reset bool) (store.Override, error) {
+func overrideOf(priority, weight *uint32, slo *string, reset bool) (store.Override, error) {
 	o := store.Override{Priority: priority, Weight: weight}
+	if slo != nil {
+		objective, err := config.ParseObjective(*slo)
+		if err != nil {
+			return o, errdefs.Errorf(errdefs.Invalid, "slo %q: %w", *slo, err)
+		}
+		text := objective.String()
+		o.SLO = &text
+	}
 	switch {
 	case reset && !o.IsZero():
-		return o, errdefs.Errorf(errdefs.Invalid, "a reset with a priority or a weight")
+		return o, errdefs.Errorf(errdefs.Invalid, "a reset with a priority, a weight or an objective")
 	case !reset && o.IsZero():
-		return o, errdefs.Errorf(errdefs.Invalid, "neither a priority nor a weight nor a reset is given")
+		return o, errdefs.Errorf(errdefs.Invalid, "neither a priority nor a weight nor an objective nor a reset is given")
 	}
 	if p := priority; p != nil && *p >= abi.ClassesMax {
 		return o, errdefs.Errorf(errdefs.Invalid, "priority %d is not between 0 and %d", *p, abi.ClassesMax-1)
@@ -265,7 +276,7 @@ func (b *backend) living(match func(*clients.Info) bool, format string, args ...
 
 // SetTenant implements api.Backend.
 func (b *backend) SetTenant(ctx context.Context, req *heddlev1.SetTenantRequest) (uint32, error) {
-	o, err := overrideOf(req.Priority, req.Weight, req.GetReset_())
+	o, err := overrideOf(req.Priority, req.Weight, req.Slo, req.GetReset_())
 	if err != nil {
 		return 0, err
 	}

@@ -221,7 +221,7 @@ func TestWhatWasSetSurvivesARestart(t *testing.T) {
 	_, welcome := attach(t, l, wire.Hello{PriorityHint: abi.HintNone})
 	high, weight := uint32(abi.ClassHigh), uint32(300)
 	if _, err := first.SetClient(t.Context(), &heddlev1.SetClientRequest{
-		Target: &heddlev1.SetClientRequest_Pid{Pid: uint32(os.Getpid())}, Priority: &high,
+		Target: &heddlev1.SetClientRequest_Pid{Pid: uint32(os.Getpid())}, Priority: &high, Slo: new("2.0%"),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestWhatWasSetSurvivesARestart(t *testing.T) {
 		t.Fatalf("%v, %v", clients, err)
 	}
 	tenant := clients[0].GetTenant()
-	if n, err := first.SetTenant(t.Context(), &heddlev1.SetTenantRequest{Tenant: tenant, Weight: &weight}); err != nil || n != 1 {
+	if n, err := first.SetTenant(t.Context(), &heddlev1.SetTenantRequest{Tenant: tenant, Weight: &weight, Slo: new("20ms")}); err != nil || n != 1 {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if err := first.stop(); err != nil {
@@ -248,12 +248,12 @@ func TestWhatWasSetSurvivesARestart(t *testing.T) {
 		t.Fatalf("%v, %v", clients, err)
 	}
 	for _, c := range clients {
-		want := uint32(abi.ClassNormal)
+		want, slo := uint32(abi.ClassNormal), "20ms"
 		if c.GetId() == back.ClientID {
-			want = abi.ClassHigh
+			want, slo = abi.ClassHigh, "2%"
 		}
-		if c.GetPriority() != want || c.GetWeight() != 300 {
-			t.Errorf("client %d: class %d weight %d", c.GetId(), c.GetPriority(), c.GetWeight())
+		if c.GetPriority() != want || c.GetWeight() != 300 || c.GetSlo() != slo {
+			t.Errorf("client %d: class %d weight %d objective %q", c.GetId(), c.GetPriority(), c.GetWeight(), c.GetSlo())
 		}
 	}
 }

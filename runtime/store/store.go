@@ -55,10 +55,11 @@ const SecretBytes = 32
 type Override struct {
 	Priority *uint32 `json:"priority,omitempty"`
 	Weight   *uint32 `json:"weight,omitempty"`
+	SLO      *string `json:"slo,omitempty"` // as the configuration writes it
 }
 
 // IsZero reports whether o changes nothing.
-func (o Override) IsZero() bool { return o.Priority == nil && o.Weight == nil }
+func (o Override) IsZero() bool { return o.Priority == nil && o.Weight == nil && o.SLO == nil }
 
 // Store is an open state file. Its methods may be called from many goroutines.
 type Store struct {

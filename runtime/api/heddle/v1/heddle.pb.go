@@ -904,9 +904,12 @@ type Client struct {
 	Program string `protobuf:"bytes,19,opt,name=program,proto3" json:"program,omitempty"`
 	// The gang whose rank it is, empty for none; how many ranks the gang has, and
 	// how many of them are there. Until all are, all wait.
-	Gang          string `protobuf:"bytes,20,opt,name=gang,proto3" json:"gang,omitempty"`
-	GangSize      uint32 `protobuf:"varint,21,opt,name=gang_size,json=gangSize,proto3" json:"gang_size,omitempty"`
-	GangRanks     uint32 `protobuf:"varint,22,opt,name=gang_ranks,json=gangRanks,proto3" json:"gang_ranks,omitempty"`
+	Gang      string `protobuf:"bytes,20,opt,name=gang,proto3" json:"gang,omitempty"`
+	GangSize  uint32 `protobuf:"varint,21,opt,name=gang_size,json=gangSize,proto3" json:"gang_size,omitempty"`
+	GangRanks uint32 `protobuf:"varint,22,opt,name=gang_ranks,json=gangRanks,proto3" json:"gang_ranks,omitempty"`
+	// What it accepts of those that share its device, a slowdown such as "2%" or
+	// a latency such as "20ms"; empty = what the node's configuration says of all.
+	Slo           string `protobuf:"bytes,23,opt,name=slo,proto3" json:"slo,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1095,6 +1098,13 @@ func (x *Client) GetGangRanks() uint32 {
 	return 0
 }
 
+func (x *Client) GetSlo() string {
+	if x != nil {
+		return x.Slo
+	}
+	return ""
+}
+
 type ClientDevice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Uuid  string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
@@ -1262,9 +1272,11 @@ type SetClientRequest struct {
 	Target   isSetClientRequest_Target `protobuf_oneof:"target"`
 	Priority *uint32                   `protobuf:"varint,3,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	Weight   *uint32                   `protobuf:"varint,4,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
-	// Undoes what was set for this client; with a priority or a weight it is an
-	// invalid request.
-	Reset_        bool `protobuf:"varint,5,opt,name=reset,proto3" json:"reset,omitempty"`
+	// Undoes what was set for this client; with something to set it is an invalid
+	// request.
+	Reset_ bool `protobuf:"varint,5,opt,name=reset,proto3" json:"reset,omitempty"`
+	// As in Client; "none" = it accepts everything.
+	Slo           *string `protobuf:"bytes,6,opt,name=slo,proto3,oneof" json:"slo,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1345,6 +1357,13 @@ func (x *SetClientRequest) GetReset_() bool {
 	return false
 }
 
+func (x *SetClientRequest) GetSlo() string {
+	if x != nil && x.Slo != nil {
+		return *x.Slo
+	}
+	return ""
+}
+
 type isSetClientRequest_Target interface {
 	isSetClientRequest_Target()
 }
@@ -1410,9 +1429,11 @@ type SetTenantRequest struct {
 	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	Priority *uint32                `protobuf:"varint,2,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	Weight   *uint32                `protobuf:"varint,3,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
-	// Undoes what was set for this tenant; with a priority or a weight it is an
-	// invalid request.
-	Reset_        bool `protobuf:"varint,4,opt,name=reset,proto3" json:"reset,omitempty"`
+	// Undoes what was set for this tenant; with something to set it is an invalid
+	// request.
+	Reset_ bool `protobuf:"varint,4,opt,name=reset,proto3" json:"reset,omitempty"`
+	// As in SetClientRequest.
+	Slo           *string `protobuf:"bytes,5,opt,name=slo,proto3,oneof" json:"slo,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1473,6 +1494,13 @@ func (x *SetTenantRequest) GetReset_() bool {
 		return x.Reset_
 	}
 	return false
+}
+
+func (x *SetTenantRequest) GetSlo() string {
+	if x != nil && x.Slo != nil {
+		return *x.Slo
+	}
+	return ""
 }
 
 type SetTenantResponse struct {
@@ -3935,7 +3963,7 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x13ListClientsResponse\x12+\n" +
 	"\aclients\x18\x01 \x03(\v2\x11.heddle.v1.ClientR\aclients\"L\n" +
 	"\x13WatchClientsRequest\x125\n" +
-	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xab\x05\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xbd\x05\n" +
 	"\x06Client\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\rR\x03pid\x12\x10\n" +
@@ -3960,7 +3988,8 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\x04gang\x18\x14 \x01(\tR\x04gang\x12\x1b\n" +
 	"\tgang_size\x18\x15 \x01(\rR\bgangSize\x12\x1d\n" +
 	"\n" +
-	"gang_ranks\x18\x16 \x01(\rR\tgangRanks\"\xe0\x03\n" +
+	"gang_ranks\x18\x16 \x01(\rR\tgangRanks\x12\x10\n" +
+	"\x03slo\x18\x17 \x01(\tR\x03slo\"\xe0\x03\n" +
 	"\fClientDevice\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\"\n" +
 	"\n" +
@@ -3979,25 +4008,29 @@ const file_heddle_v1_heddle_proto_rawDesc = "" +
 	"\bexpected\x18\f \x01(\v2\x19.google.protobuf.DurationR\bexpected\x12#\n" +
 	"\rcovered_share\x18\r \x01(\x01R\fcoveredShare\x12\x1a\n" +
 	"\blearning\x18\x0e \x01(\bR\blearningB\r\n" +
-	"\v_busy_share\"\xae\x01\n" +
+	"\v_busy_share\"\xcd\x01\n" +
 	"\x10SetClientRequest\x12\x10\n" +
 	"\x02id\x18\x01 \x01(\x04H\x00R\x02id\x12\x12\n" +
 	"\x03pid\x18\x02 \x01(\rH\x00R\x03pid\x12\x1f\n" +
 	"\bpriority\x18\x03 \x01(\rH\x01R\bpriority\x88\x01\x01\x12\x1b\n" +
 	"\x06weight\x18\x04 \x01(\rH\x02R\x06weight\x88\x01\x01\x12\x14\n" +
-	"\x05reset\x18\x05 \x01(\bR\x05resetB\b\n" +
+	"\x05reset\x18\x05 \x01(\bR\x05reset\x12\x15\n" +
+	"\x03slo\x18\x06 \x01(\tH\x03R\x03slo\x88\x01\x01B\b\n" +
 	"\x06targetB\v\n" +
 	"\t_priorityB\t\n" +
-	"\a_weight\">\n" +
+	"\a_weightB\x06\n" +
+	"\x04_slo\">\n" +
 	"\x11SetClientResponse\x12)\n" +
-	"\x06client\x18\x01 \x01(\v2\x11.heddle.v1.ClientR\x06client\"\x96\x01\n" +
+	"\x06client\x18\x01 \x01(\v2\x11.heddle.v1.ClientR\x06client\"\xb5\x01\n" +
 	"\x10SetTenantRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\rH\x00R\bpriority\x88\x01\x01\x12\x1b\n" +
 	"\x06weight\x18\x03 \x01(\rH\x01R\x06weight\x88\x01\x01\x12\x14\n" +
-	"\x05reset\x18\x04 \x01(\bR\x05resetB\v\n" +
+	"\x05reset\x18\x04 \x01(\bR\x05reset\x12\x15\n" +
+	"\x03slo\x18\x05 \x01(\tH\x02R\x03slo\x88\x01\x01B\v\n" +
 	"\t_priorityB\t\n" +
-	"\a_weight\"-\n" +
+	"\a_weightB\x06\n" +
+	"\x04_slo\"-\n" +
 	"\x11SetTenantResponse\x12\x18\n" +
 	"\aclients\x18\x01 \x01(\rR\aclients\"\x12\n" +
 	"\x10GetConfigRequest\"n\n" +
