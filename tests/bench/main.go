@@ -3,9 +3,10 @@
 //	bench launch   ns per launch, bare and through the interposer
 //	bench gate     from a holder's idling to the held one's running
 //	bench attach   time to become a client, one and many at once
+//	bench fair     training jobs that share by weight
 //	bench colocate services beside training jobs, and what the simulator says of the same
 //
-// All but the last run against the software GPU's null driver, so that what is
+// The first three run against the software GPU's null driver, so that what is
 // measured is Heddle's own. Every figure is printed with its unit, its median and its
 // minimum; all of them go to BUILD/bench/NAME.json. A budget that is exceeded
 // is exit code 1.
@@ -31,7 +32,7 @@ type bench struct {
 	limit time.Duration
 }
 
-var errUsage = errors.New("usage: bench launch|gate|attach|colocate [--build FOLDER] [options of colocate]")
+var errUsage = errors.New("usage: bench launch|gate|attach|fair|colocate [--build FOLDER] [options of fair and colocate]")
 
 func main() {
 	err := run(os.Args[1:])
@@ -83,10 +84,12 @@ func run(args []string) error {
 
 func parse(args []string) (bench, string, error) {
 	var together colocation
+	var fair fairness
 	benches := []bench{
 		{"launch", benchLaunch, 5 * time.Minute},
 		{"gate", benchGate, 5 * time.Minute},
 		{"attach", benchAttach, 5 * time.Minute},
+		{"fair", fair.bench, time.Hour},
 		{"colocate", together.bench, 2 * time.Hour},
 	}
 	if len(args) == 0 {
@@ -94,13 +97,19 @@ func parse(args []string) (bench, string, error) {
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	build := flags.String("build", "build", "folder of the build")
-	if args[0] == "colocate" {
+	check := func() error { return nil }
+	switch args[0] {
+	case "colocate":
 		together.flags(flags)
+		check = together.check
+	case "fair":
+		fair.flags(flags)
+		check = fair.check
 	}
 	if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 {
 		return bench{}, "", errUsage
 	}
-	if err := together.check(); args[0] == "colocate" && err != nil {
+	if err := check(); err != nil {
 		return bench{}, "", fmt.Errorf("%w: %w", errUsage, err)
 	}
 	for _, b := range benches {

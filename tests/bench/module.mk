@@ -15,7 +15,7 @@ $(BENCH_CLIENT): $(BENCH_SOURCES) $(BENCH_HEADERS) $(BENCH_BORROWED) tests/play/
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -o $@ $(BENCH_SOURCES) $(BENCH_BORROWED) -ldl -lpthread
 
-.PHONY: bench-client bench-launch bench-gate bench-attach bench-sched bench-colocate
+.PHONY: bench-client bench-launch bench-gate bench-attach bench-sched bench-fair bench-colocate
 bench-client: $(BENCH_CLIENT)
 
 bench-launch: build bench-client ## ns per launch: bare, through the interposer, yielded to, without a daemon
@@ -29,6 +29,9 @@ bench-attach: build bench-client ## time to become a client, one and 500 at once
 
 bench-sched: ## policies against each other in the simulator, about 5 minutes
 	go run ./$(BENCH_DIR)/sched --build $(BUILD)
+
+bench-fair: build ## training jobs that share by weight in real processes, about 8 minutes
+	go run ./$(BENCH_DIR) fair --build $(BUILD)
 
 bench-colocate: build ## services beside training jobs in real processes, and what the simulator says, about 20 minutes
 	go run ./$(BENCH_DIR) colocate --build $(BUILD)
