@@ -5,17 +5,23 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// Injection is a fault that the driver shall answer with.
+// Injection is a fault that the driver or the management library shall answer with.
 type Injection struct {
-	Entry       string  // exported name, e.g. "cuLaunchKernel"; "*" is any
-	Result      uint32  // CUresult to answer
-	PID         int     // 0: any process
-	After       uint64  // calls that pass first
-	Sticky      bool    // the context is lost; under MPS, every client of the server
-	Always      bool    // strikes every time from then on, not once
-	Probability float64 // above 0: strikes with it per call, from Seed
+	Entry       string        // exported name, e.g. "cuLaunchKernel"; "*" is any of CUDA, "nvml*" any of NVML
+	Result      uint32        // CUresult or nvmlReturn_t to answer; 0: what it would answer anyway
+	PID         int           // 0: any process
+	OnGPU       int           // NVML: 1 + index of the GPU that the call is about; 0: any
+	After       uint64        // calls that pass first
+	Times       uint64        // that it strikes then; 0 is 1
+	Delay       time.Duration // what a struck call takes longer, in real time
+	Late        bool          // NVML's changes: the change is made first
+	Kill        bool          // the caller is killed there
+	Sticky      bool          // the context is lost; under MPS, every client of the server
+	Always      bool          // strikes every time from then on, not Times
+	Probability float64       // above 0: strikes with it per call, from Seed
 	Seed        uint64
 }
 
@@ -44,6 +50,9 @@ func (n *Node) Inject(in Injection) (*Armed, error) {
 			Result:      in.Result,
 			PID:         uint32(in.PID),
 			After:       in.After,
+			Times:       in.Times,
+			DelayNs:     uint64(max(in.Delay, 0)),
+			Device:      uint32(in.OnGPU),
 			Seed:        in.Seed,
 			Probability: in.Probability,
 		}
@@ -66,6 +75,12 @@ func (in Injection) flags() uint32 {
 	}
 	if in.Probability > 0 {
 		flags |= FaultRandom
+	}
+	if in.Late {
+		flags |= FaultLate
+	}
+	if in.Kill {
+		flags |= FaultKill
 	}
 	return flags
 }

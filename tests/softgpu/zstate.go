@@ -6,22 +6,24 @@ import "structs"
 
 // Values of enum softgpu_limits.
 const (
-	Magic       = 0x55504753 // "SGPU"
-	Version     = 1
-	MaxDevices  = 16 // physical GPUs
-	MaxUnits    = 64 // schedulable devices: a GPU, or a MIG instance of one
-	MaxProcs    = 1024
-	MaxContexts = 2048
-	MaxStreams  = 8192
-	MaxOps      = 65536
-	MaxTallies  = 8192 // per-thread launch counters
-	MaxFaults   = 32
-	MaxStubs    = 1024
-	NameBytes   = 64
-	StreamDepth = 1024 // pending operations of one stream; the next launch waits
-	Marks       = 20
-	MarkNs      = 20000000 // the marks of a unit reach back at least 10 times this
-	Queues      = 4
+	Magic        = 0x55504753 // "SGPU"
+	Version      = 2
+	MaxDevices   = 16  // physical GPUs
+	MaxUnits     = 144 // schedulable devices: a GPU, or a MIG compute instance of one
+	MIGIds       = 15  // ids that a device's GPU instances can have
+	MIGInstances = 8   // most GPU instances of a device, and compute instances of one
+	MaxProcs     = 1024
+	MaxContexts  = 2048
+	MaxStreams   = 8192
+	MaxOps       = 65536
+	MaxTallies   = 8192 // per-thread launch counters
+	MaxFaults    = 32
+	MaxStubs     = 1024
+	NameBytes    = 64
+	StreamDepth  = 1024 // pending operations of one stream; the next launch waits
+	Marks        = 20
+	MarkNs       = 20000000 // the marks of a unit reach back at least 10 times this
+	Queues       = 4
 )
 
 // Values of enum softgpu_profile.
@@ -110,26 +112,60 @@ const (
 
 // Values of enum softgpu_fault_flags.
 const (
-	FaultSticky = 1 // the context (under MPS: every client of the server) is lost
-	FaultAlways = 2 // strikes every time from `after` on, not once
-	FaultRandom = 4 // strikes with `probability` per call, from `seed`
+	FaultSticky = 1  // the context (under MPS: every client of the server) is lost
+	FaultAlways = 2  // strikes every time from `after` on, not `times`
+	FaultRandom = 4  // strikes with `probability` per call, from `seed`
+	FaultLate   = 8  // of NVML's changes: strikes when the change is made
+	FaultKill   = 16 // the caller is killed there
 )
 
 // Sizes of the structs in bytes.
 const (
-	SizeofDevice  = 464
-	SizeofMark    = 40
-	SizeofUnit    = 2176
-	SizeofProc    = 1656
-	SizeofContext = 64
-	SizeofStream  = 112
-	SizeofOp      = 176
-	SizeofFault   = 120
-	SizeofStub    = 72
-	SizeofTally   = 64
-	SizeofHeader  = 448
-	SizeofState   = 15027648
+	SizeofMIGCompute  = 48
+	SizeofMIGInstance = 416
+	SizeofDevice      = 6704
+	SizeofMark        = 40
+	SizeofUnit        = 2176
+	SizeofProc        = 3256
+	SizeofContext     = 64
+	SizeofStream      = 112
+	SizeofOp          = 176
+	SizeofFault       = 144
+	SizeofStub        = 72
+	SizeofTally       = 64
+	SizeofHeader      = 448
+	SizeofState       = 16940736
 )
+
+// MIGCompute mirrors struct softgpu_mig_compute.
+//
+// A MIG compute instance; with its GPU instance it is a MIG device. Its id is its place.
+// Guarded.
+type MIGCompute struct {
+	_       structs.HostLayout
+	State   uint32 // enum softgpu_slot_state
+	Profile uint32 // id
+	Start   uint32 // compute slices within the GPU instance
+	Size    uint32
+	Unit    uint32 // what its clients run on
+	SMCount uint32
+	UUID    [16]uint8 // of the MIG device
+	Serial  uint64    // of all instances ever made on this node: ids come again, this does not
+}
+
+// MIGInstance mirrors struct softgpu_mig_instance.
+//
+// A MIG GPU instance. Its id is its place in the device's table. Guarded.
+type MIGInstance struct {
+	_           structs.HostLayout
+	State       uint32 // enum softgpu_slot_state
+	Profile     uint32 // id
+	Start       uint32 // memory slices
+	Size        uint32
+	MemoryBytes uint64
+	Serial      uint64
+	Compute     [8]MIGCompute
+}
 
 // Device mirrors struct softgpu_device.
 //
@@ -152,7 +188,9 @@ type Device struct {
 	ComputeMode   uint32 // CUDA's number; guarded, set through NVML
 	Lost          uint32 // fallen off the bus: every call answers so; guarded
 	MPS           uint32 // new processes are clients of a MPS server; guarded
-	Reserved      [32]uint64
+	MIGChanges    uint64 // atomic: +1 before and after every change of the lines above and below
+	Reserved      [31]uint64
+	MIG           [15]MIGInstance // guarded
 }
 
 // Mark mirrors struct softgpu_mark.
@@ -175,7 +213,7 @@ type Unit struct {
 	State        uint32 // enum softgpu_slot_state
 	Device       uint32
 	SMCount      uint32
-	Instance     uint32 // MIG GPU instance id, or SOFTGPU_NONE
+	Instance     uint32 // MIG GPU instance id, or SOFTGPU_NONE: the whole GPU
 	BytesPerNs   [4]float64
 	MemoryBytes  uint64 // available to programs: the capacity that allocations are held to
 	UsedBytes    uint64
@@ -199,7 +237,9 @@ type Unit struct {
 	MarkNext     uint32 // where the next mark goes; the newest is the one before
 	Pad          uint32
 	Marks        [20]Mark // a ring, for utilisation over a window
-	Reserved     [16]uint64
+	Compute      uint32   // MIG compute instance id, or SOFTGPU_NONE
+	CopyEngines  uint32   // 1: both directions share one; 0: as the model has them
+	Reserved     [15]uint64
 }
 
 // Proc mirrors struct softgpu_proc.
@@ -208,24 +248,28 @@ type Unit struct {
 // the counters and `wake`, which are atomic. The slot's owner holds a lock on byte
 // SOFTGPU_LOCK_BASE + index of the state file (open file description lock): free means dead.
 type Proc struct {
-	_          structs.HostLayout
-	State      uint32
-	PID        uint32 // in the owner's own PID namespace
-	PIDNs      uint64 // inode of that namespace
-	Generation uint64 // +1 for every owner of the slot
-	StartedNs  uint64
-	Flags      uint32 // enum softgpu_proc_flags
-	UID        uint32
-	SMPercent  uint32 // MPS active thread percentage, 100 without
-	Wake       uint32 // atomic futex word: +1 when something for this process happened
-	DoneHead   uint32 // atomic: finished operations, oldest first
-	DoneTail   uint32
-	Name       [64]byte // of the executable
-	UsedBytes  [64]uint64
-	Contexts   [64]uint32
-	SMNs       [64]uint64 // SMs held x time
-	Calls      [16]uint64 // atomic
-	Reserved   [16]uint64
+	_           structs.HostLayout
+	State       uint32
+	PID         uint32 // in the owner's own PID namespace
+	PIDNs       uint64 // inode of that namespace
+	Generation  uint64 // +1 for every owner of the slot
+	StartedNs   uint64
+	Flags       uint32 // enum softgpu_proc_flags
+	UID         uint32
+	SMPercent   uint32 // MPS active thread percentage, 100 without
+	Wake        uint32 // atomic futex word: +1 when something for this process happened
+	DoneHead    uint32 // atomic: finished operations, oldest first
+	DoneTail    uint32
+	Name        [64]byte // of the executable
+	UsedBytes   [144]uint64
+	Contexts    [144]uint32
+	SMNs        [144]uint64 // SMs held x time
+	Calls       [16]uint64  // atomic
+	Opened      uint32      // devices that it has open, a bit each: their mode stays as it is
+	MIGDevice   uint32      // of the instance that it holds, or SOFTGPU_NONE
+	MIGInstance uint32      // the GPU instance
+	MIGCompute  uint32      // the compute instance, or SOFTGPU_NONE: only the other is held
+	Reserved    [14]uint64
 }
 
 // Context mirrors struct softgpu_context.
@@ -308,12 +352,16 @@ type Fault struct {
 	_           structs.HostLayout
 	Armed       uint32   // atomic: 1 while it may strike
 	Flags       uint32   // enum softgpu_fault_flags
-	Result      uint32   // CUresult to answer
+	Result      uint32   // CUresult or nvmlReturn_t to answer; 0: as without
 	PID         uint32   // 0: any process
-	Entry       [64]byte // exported name, "*" for any
+	Entry       [64]byte // exported name; "*" for any of CUDA, "nvml*" of NVML
 	After       uint64   // calls that pass first
-	Calls       uint64   // atomic: calls seen
-	Hits        uint64   // atomic
+	Times       uint64   // that it strikes; 0 is 1
+	DelayNs     uint64   // real time that a struck call takes longer
+	Device      uint32   // NVML: 1 + index of the GPU, 0: any
+	Pad         uint32
+	Calls       uint64 // atomic: calls seen
+	Hits        uint64 // atomic
 	Seed        uint64
 	Probability float64
 }
@@ -364,8 +412,10 @@ type Header struct {
 	StreamHigh    uint32
 	ContextHigh   uint32
 	ProcHigh      uint32
-	Pad           uint32
-	Reserved      [16]uint64
+	CapsStale     uint32 // the folder of MIG capabilities is not up to date; guarded
+	MIGSerial     uint64 // of the youngest MIG instance; guarded
+	Boots         uint64 // times that the node was booted again; guarded
+	Reserved      [14]uint64
 }
 
 // State mirrors struct softgpu_state.
@@ -374,7 +424,7 @@ type State struct {
 	Header   Header
 	Tallies  [8192]Tally
 	Devices  [16]Device
-	Units    [64]Unit
+	Units    [144]Unit
 	Faults   [32]Fault
 	Stubs    [1024]Stub
 	Procs    [1024]Proc

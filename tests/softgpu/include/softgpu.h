@@ -17,9 +17,11 @@
 
 enum softgpu_limits {
     SOFTGPU_MAGIC = 0x55504753, /* "SGPU" */
-    SOFTGPU_VERSION = 1,
-    SOFTGPU_MAX_DEVICES = 16, /* physical GPUs */
-    SOFTGPU_MAX_UNITS = 64,   /* schedulable devices: a GPU, or a MIG instance of one */
+    SOFTGPU_VERSION = 2,
+    SOFTGPU_MAX_DEVICES = 16,  /* physical GPUs */
+    SOFTGPU_MAX_UNITS = 144,   /* schedulable devices: a GPU, or a MIG compute instance of one */
+    SOFTGPU_MIG_IDS = 15,      /* ids that a device's GPU instances can have */
+    SOFTGPU_MIG_INSTANCES = 8, /* most GPU instances of a device, and compute instances of one */
     SOFTGPU_MAX_PROCS = 1024,
     SOFTGPU_MAX_CONTEXTS = 2048,
     SOFTGPU_MAX_STREAMS = 8192,
@@ -109,8 +111,33 @@ enum softgpu_counter {
 
 enum softgpu_fault_flags {
     SOFTGPU_FAULT_STICKY = 1, /* the context (under MPS: every client of the server) is lost */
-    SOFTGPU_FAULT_ALWAYS = 2, /* strikes every time from `after` on, not once */
-    SOFTGPU_FAULT_RANDOM = 4  /* strikes with `probability` per call, from `seed` */
+    SOFTGPU_FAULT_ALWAYS = 2, /* strikes every time from `after` on, not `times` */
+    SOFTGPU_FAULT_RANDOM = 4, /* strikes with `probability` per call, from `seed` */
+    SOFTGPU_FAULT_LATE = 8,   /* of NVML's changes: strikes when the change is made */
+    SOFTGPU_FAULT_KILL = 16   /* the caller is killed there */
+};
+
+/* A MIG compute instance; with its GPU instance it is a MIG device. Its id is its place. Guarded. */
+struct softgpu_mig_compute {
+    uint32_t state;   /* enum softgpu_slot_state */
+    uint32_t profile; /* id */
+    uint32_t start;   /* compute slices within the GPU instance */
+    uint32_t size;
+    uint32_t unit; /* what its clients run on */
+    uint32_t sm_count;
+    uint8_t uuid[16]; /* of the MIG device */
+    uint64_t serial;  /* of all instances ever made on this node: ids come again, this does not */
+};
+
+/* A MIG GPU instance. Its id is its place in the device's table. Guarded. */
+struct softgpu_mig_instance {
+    uint32_t state;   /* enum softgpu_slot_state */
+    uint32_t profile; /* id */
+    uint32_t start;   /* memory slices */
+    uint32_t size;
+    uint64_t memory_bytes;
+    uint64_t serial;
+    struct softgpu_mig_compute compute[SOFTGPU_MIG_INSTANCES];
 };
 
 /* A GPU. Constant after creation, except the lines that name NVML or the lock. */
@@ -131,7 +158,10 @@ struct softgpu_device {
     uint32_t compute_mode; /* CUDA's number; guarded, set through NVML */
     uint32_t lost;         /* fallen off the bus: every call answers so; guarded */
     uint32_t mps;          /* new processes are clients of a MPS server; guarded */
-    uint64_t reserved[32];
+    uint64_t
+        mig_changes; /* atomic: +1 before and after every change of the lines above and below */
+    uint64_t reserved[31];
+    struct softgpu_mig_instance mig[SOFTGPU_MIG_IDS]; /* guarded */
 };
 
 /* A reading of a unit's integrals. */
@@ -148,7 +178,7 @@ struct softgpu_unit {
     uint32_t state; /* enum softgpu_slot_state */
     uint32_t device;
     uint32_t sm_count;
-    uint32_t instance; /* MIG GPU instance id, or SOFTGPU_NONE */
+    uint32_t instance; /* MIG GPU instance id, or SOFTGPU_NONE: the whole GPU */
     double bytes_per_ns[SOFTGPU_QUEUES];
     uint64_t memory_bytes; /* available to programs: the capacity that allocations are held to */
     uint64_t used_bytes;
@@ -178,7 +208,9 @@ struct softgpu_unit {
     uint32_t mark_next; /* where the next mark goes; the newest is the one before */
     uint32_t pad;
     struct softgpu_mark marks[SOFTGPU_MARKS]; /* a ring, for utilisation over a window */
-    uint64_t reserved[16];
+    uint32_t compute;                         /* MIG compute instance id, or SOFTGPU_NONE */
+    uint32_t copy_engines; /* 1: both directions share one; 0: as the model has them */
+    uint64_t reserved[15];
 };
 
 /* A process that has called cuInit. `state` and `pid` are atomic; the rest is guarded, except the
@@ -201,7 +233,11 @@ struct softgpu_proc {
     uint32_t contexts[SOFTGPU_MAX_UNITS];
     uint64_t sm_ns[SOFTGPU_MAX_UNITS]; /* SMs held x time */
     uint64_t calls[SOFTGPU_COUNTERS];  /* atomic */
-    uint64_t reserved[16];
+    uint32_t opened;       /* devices that it has open, a bit each: their mode stays as it is */
+    uint32_t mig_device;   /* of the instance that it holds, or SOFTGPU_NONE */
+    uint32_t mig_instance; /* the GPU instance */
+    uint32_t mig_compute;  /* the compute instance, or SOFTGPU_NONE: only the other is held */
+    uint64_t reserved[14];
 };
 
 /* A CUDA context. Guarded; `error` is atomic. */
@@ -273,12 +309,16 @@ struct softgpu_op {
 struct softgpu_fault {
     uint32_t armed;                 /* atomic: 1 while it may strike */
     uint32_t flags;                 /* enum softgpu_fault_flags */
-    uint32_t result;                /* CUresult to answer */
+    uint32_t result;                /* CUresult or nvmlReturn_t to answer; 0: as without */
     uint32_t pid;                   /* 0: any process */
-    char entry[SOFTGPU_NAME_BYTES]; /* exported name, "*" for any */
+    char entry[SOFTGPU_NAME_BYTES]; /* exported name; "*" for any of CUDA, "nvml*" of NVML */
     uint64_t after;                 /* calls that pass first */
-    uint64_t calls;                 /* atomic: calls seen */
-    uint64_t hits;                  /* atomic */
+    uint64_t times;                 /* that it strikes; 0 is 1 */
+    uint64_t delay_ns;              /* real time that a struck call takes longer */
+    uint32_t device;                /* NVML: 1 + index of the GPU, 0: any */
+    uint32_t pad;
+    uint64_t calls; /* atomic: calls seen */
+    uint64_t hits;  /* atomic */
     uint64_t seed;
     double probability;
 };
@@ -322,8 +362,10 @@ struct softgpu_header {
     uint32_t stream_high;
     uint32_t context_high;
     uint32_t proc_high;
-    uint32_t pad;
-    uint64_t reserved[16];
+    uint32_t caps_stale; /* the folder of MIG capabilities is not up to date; guarded */
+    uint64_t mig_serial; /* of the youngest MIG instance; guarded */
+    uint64_t boots;      /* times that the node was booted again; guarded */
+    uint64_t reserved[14];
 };
 
 struct softgpu_state {
@@ -344,7 +386,7 @@ static const uint64_t SOFTGPU_LOCK_BASE = 1ull << 40;
 
 #ifndef __cplusplus
 _Static_assert(sizeof(struct softgpu_header) == 448, "header");
-_Static_assert(sizeof(struct softgpu_device) == 464, "device");
+_Static_assert(sizeof(struct softgpu_device) == 6704, "device");
 _Static_assert(offsetof(struct softgpu_device, memory_bytes) == 160, "device.memory_bytes");
 _Static_assert(sizeof(struct softgpu_op) == 176, "op");
 _Static_assert(sizeof(struct softgpu_stream) == 112, "stream");

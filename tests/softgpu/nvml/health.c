@@ -74,21 +74,21 @@ nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatts) 
     return sg_nvml_put(milliwatts, sg_nvml_power_mw(&view));
 }
 
-static nvmlReturn_t power_limit(nvmlDevice_t device, unsigned *milliwatts) {
-    NVML_VIEW(view, device);
+static nvmlReturn_t power_limit(const char *entry, nvmlDevice_t device, unsigned *milliwatts) {
+    NVML_VIEW_FOR(entry, view, device);
     return sg_nvml_put(milliwatts, view.model->power_limit_mw);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned *milliwatts) {
-    return power_limit(device, milliwatts);
+    return power_limit(__func__, device, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned *milliwatts) {
-    return power_limit(device, milliwatts);
+    return power_limit(__func__, device, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *milliwatts) {
-    return power_limit(device, milliwatts);
+    return power_limit(__func__, device, milliwatts);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned *least,
@@ -175,8 +175,9 @@ nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, unsigned *state) {
     return nvmlDeviceGetPerformanceState(device, state);
 }
 
-static nvmlReturn_t clock_reasons(nvmlDevice_t device, unsigned long long *reasons) {
-    NVML_VIEW(view, device);
+static nvmlReturn_t clock_reasons(const char *entry, nvmlDevice_t device,
+                                  unsigned long long *reasons) {
+    NVML_VIEW_FOR(entry, view, device);
     if (reasons == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -186,12 +187,12 @@ static nvmlReturn_t clock_reasons(nvmlDevice_t device, unsigned long long *reaso
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device,
                                                     unsigned long long *reasons) {
-    return clock_reasons(device, reasons);
+    return clock_reasons(__func__, device, reasons);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
                                                        unsigned long long *reasons) {
-    return clock_reasons(device, reasons);
+    return clock_reasons(__func__, device, reasons);
 }
 
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned counter, unsigned *kib) {

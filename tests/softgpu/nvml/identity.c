@@ -16,12 +16,12 @@ nvmlReturn_t sg_nvml_copy(char *to, unsigned length, const char *text) {
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length) {
-    NVML_VIEW(view, device);
-    return sg_nvml_copy(name, length, view.model->product);
+    NVML_VIEW_ANY(view, device);
+    return sg_nvml_copy(name, length, view.name);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     return sg_nvml_copy(uuid, length, view.uuid);
 }
 
@@ -36,8 +36,8 @@ nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char *version, unsig
 }
 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index) {
-    NVML_VIEW(view, device);
-    return sg_nvml_put(index, view.index);
+    NVML_VIEW_ANY(view, device);
+    return sg_nvml_put(index, view.is_mig ? view.mig_index : view.index);
 }
 
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor) {
@@ -51,13 +51,13 @@ nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned *id) {
 }
 
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *brand) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     bool rtx = strstr(view.model->product, "RTX") != NULL;
     return sg_nvml_put(brand, rtx ? NVML_BRAND_NVIDIA_RTX : NVML_BRAND_NVIDIA);
 }
 
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architecture) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     unsigned known;
     switch (view.model->cc_major) {
     case 8:
@@ -74,7 +74,7 @@ nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architectu
 }
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     if (major == NULL || minor == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

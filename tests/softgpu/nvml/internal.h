@@ -18,14 +18,20 @@ struct nvml_process {
     uint64_t sm_ns;      /* SM time since it began */
     uint64_t generation; /* with pid, its identity */
     int64_t started_ns;
+    unsigned instance, compute; /* on a MIG device; else NVML_NO_INSTANCE */
     bool mps;
 };
 
-/* What one call needs to know of a device, copied at one moment, so that no file but view.c knows how the
- * state is shared. */
+/* What one call needs to know of a device, copied at one moment, so that no query needs to know how the state
+ * is shared. Of a MIG device its own memory and processes; the rest is of the GPU that it is on. */
 struct nvml_view {
     const struct softgpu_model *model;
     unsigned index;
+    bool is_mig;
+    unsigned instance, compute, mig_index; /* of a MIG device, as the next four */
+    const struct softgpu_mig_profile *profile;
+    unsigned compute_slices, sm_count;
+    char name[96];
     unsigned minor;
     unsigned pci_domain, pci_bus, pci_device;
     char uuid[48];
@@ -42,8 +48,9 @@ struct nvml_view {
     struct nvml_process processes[SOFTGPU_MAX_PROCS];
 };
 
-/* sg_nvml_look moves the device model to now, forgets the dead, and copies what `device` looks like. */
-nvmlReturn_t sg_nvml_look(nvmlDevice_t device, struct nvml_view *view);
+/* sg_nvml_look moves the device model to now, forgets the dead, and copies what `device` looks like to the
+ * function `entry`. A MIG device is refused unless `mig`. */
+nvmlReturn_t sg_nvml_look(const char *entry, nvmlDevice_t device, bool mig, struct nvml_view *view);
 
 /* sg_nvml_power_mw is what the device draws now. */
 unsigned sg_nvml_power_mw(const struct nvml_view *view);
@@ -66,11 +73,16 @@ static inline nvmlReturn_t sg_nvml_put(unsigned *to, unsigned value) {
     return NVML_SUCCESS;
 }
 
-/* Every query of a device begins with this: `view` is its state, or the call ends with the reason. */
-#define NVML_VIEW(view, device)                                                                    \
+/* Every query of a device begins with one of these: `view` is its state, or the call ends with the reason. ANY
+ * takes MIG devices too; FOR is for a function that answers for several of NVML's. */
+#define NVML_VIEW(view, device) NVML_VIEW_AS(__func__, view, device, false)
+#define NVML_VIEW_ANY(view, device) NVML_VIEW_AS(__func__, view, device, true)
+#define NVML_VIEW_FOR(entry, view, device) NVML_VIEW_AS(entry, view, device, false)
+#define NVML_VIEW_ANY_FOR(entry, view, device) NVML_VIEW_AS(entry, view, device, true)
+#define NVML_VIEW_AS(entry, view, device, mig)                                                     \
     struct nvml_view view;                                                                         \
     do {                                                                                           \
-        nvmlReturn_t look_error_ = sg_nvml_look(device, &view);                                    \
+        nvmlReturn_t look_error_ = sg_nvml_look(entry, device, mig, &view);                        \
         if (look_error_ != NVML_SUCCESS)                                                           \
             return look_error_;                                                                    \
     } while (0)

@@ -2,7 +2,7 @@
 #include "internal.h"
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     if (memory == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -14,7 +14,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) 
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     if (memory == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

@@ -6,7 +6,7 @@
 enum { COMPUTE_DEFAULT = 0, COMPUTE_PROHIBITED = 2, COMPUTE_EXCLUSIVE_PROCESS = 3 };
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     return sg_nvml_put(mode, view.compute_mode);
 }
 

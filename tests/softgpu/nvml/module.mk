@@ -3,8 +3,9 @@
 
 NVML_DIR = tests/softgpu/nvml
 NVML_OUT = $(BUILD)/softgpu
-NVML_SOURCES = $(addprefix $(NVML_DIR)/,session.c view.c system.c errors.c identity.c memory.c processes.c \
-	utilization.c health.c mode.c fields.c mig.c)
+NVML_SOURCES = $(addprefix $(NVML_DIR)/,session.c handles.c call.c view.c system.c errors.c identity.c memory.c \
+	processes.c utilization.c health.c mode.c fields.c mig_mode.c mig_profile.c gpu_instance.c compute_instance.c \
+	mig_device.c)
 NVML_HEADERS = $(wildcard $(NVML_DIR)/*.h)
 NVML_DEPENDS = $(NVML_HEADERS) $(NVML_DIR)/names.def $(wildcard tests/softgpu/include/*.h tests/softgpu/src/*.h)
 NVML_FLAGS = $(CFLAGS) $(CFLAGS_STRICT) -Itests/softgpu/include -Itests/softgpu/src -I$(NVML_DIR)

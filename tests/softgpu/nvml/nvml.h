@@ -19,7 +19,9 @@ typedef enum {
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_DRIVER_NOT_LOADED = 9,
     NVML_ERROR_GPU_IS_LOST = 15,
+    NVML_ERROR_RESET_REQUIRED = 16,
     NVML_ERROR_IN_USE = 19,
+    NVML_ERROR_INSUFFICIENT_RESOURCES = 23,
     NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_ERROR_UNKNOWN = 999,
 } nvmlReturn_t;
@@ -55,13 +57,14 @@ enum {
     NVML_GPU_INSTANCE_PROFILES = 18,
     NVML_PROFILE_CAPS_P2P = 1,
     NVML_PROFILE_CAPS_GFX = 2,
-
+    NVML_COMPUTE_PROFILE_CAPS_GFX = 1,
 };
 
 static const unsigned NVML_NO_INSTANCE = 0xffffffffU; /* "of no GPU or compute instance" */
 
 typedef struct nvml_device *nvmlDevice_t;
 typedef struct nvml_gpu_instance *nvmlGpuInstance_t;
+typedef struct nvml_compute_instance *nvmlComputeInstance_t;
 typedef struct nvml_event_set *nvmlEventSet_t;
 
 typedef struct {
@@ -201,6 +204,44 @@ typedef struct {
     unsigned capabilities;
 } nvmlGpuInstanceProfileInfo_v3_t;
 
+typedef struct {
+    nvmlDevice_t device;
+    unsigned id, profileId;
+    nvmlGpuInstancePlacement_t placement;
+} nvmlGpuInstanceInfo_t;
+
+typedef struct {
+    unsigned start, size; /* compute slices of the GPU instance */
+} nvmlComputeInstancePlacement_t;
+
+typedef struct {
+    unsigned id, sliceCount, instanceCount, multiprocessorCount;
+    unsigned sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount;
+    unsigned sharedJpegCount, sharedOfaCount;
+} nvmlComputeInstanceProfileInfo_t;
+
+typedef struct {
+    unsigned version, id, sliceCount, instanceCount, multiprocessorCount;
+    unsigned sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount;
+    unsigned sharedJpegCount, sharedOfaCount;
+    char name[96];
+} nvmlComputeInstanceProfileInfo_v2_t;
+
+typedef struct {
+    unsigned version, id, sliceCount, instanceCount, multiprocessorCount;
+    unsigned sharedCopyEngineCount, sharedDecoderCount, sharedEncoderCount;
+    unsigned sharedJpegCount, sharedOfaCount;
+    char name[96];
+    unsigned capabilities;
+} nvmlComputeInstanceProfileInfo_v3_t;
+
+typedef struct {
+    nvmlDevice_t device;
+    nvmlGpuInstance_t gpuInstance;
+    unsigned id, profileId;
+    nvmlComputeInstancePlacement_t placement;
+} nvmlComputeInstanceInfo_t; /* of _v2 */
+
 /* The layouts are another library's promise to its callers; these are the sizes it has on 64-bit machines. */
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "pci info");
 _Static_assert(sizeof(nvmlPciInfoExt_t) == 64, "pci info ext");
@@ -214,5 +255,10 @@ _Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "attributes");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_t) == 48, "profile info");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v2_t) == 152, "profile info v2");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v3_t) == 152, "profile info v3");
+_Static_assert(sizeof(nvmlGpuInstanceInfo_t) == 24, "instance info");
+_Static_assert(sizeof(nvmlComputeInstanceProfileInfo_t) == 36, "compute profile info");
+_Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 136, "compute profile info v2");
+_Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v3_t) == 140, "compute profile info v3");
+_Static_assert(sizeof(nvmlComputeInstanceInfo_t) == 32, "compute instance info v2");
 
 #endif

@@ -35,9 +35,9 @@ static nvmlReturn_t room(unsigned n, unsigned *count, const void *infos) {
     return fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-static nvmlReturn_t list_v1(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos,
-                            enum kind kind) {
-    NVML_VIEW(view, device);
+static nvmlReturn_t list_v1(const char *entry, nvmlDevice_t device, unsigned *count,
+                            nvmlProcessInfo_v1_t *infos, enum kind kind) {
+    NVML_VIEW_ANY_FOR(entry, view, device);
     nvmlReturn_t err = room(count_kind(&view, kind), count, infos);
     if (err != NVML_SUCCESS) {
         return err;
@@ -52,9 +52,9 @@ static nvmlReturn_t list_v1(nvmlDevice_t device, unsigned *count, nvmlProcessInf
     return NVML_SUCCESS;
 }
 
-static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t *infos,
-                         enum kind kind) {
-    NVML_VIEW(view, device);
+static nvmlReturn_t list(const char *entry, nvmlDevice_t device, unsigned *count,
+                         nvmlProcessInfo_t *infos, enum kind kind) {
+    NVML_VIEW_ANY_FOR(entry, view, device);
     nvmlReturn_t err = room(count_kind(&view, kind), count, infos);
     if (err != NVML_SUCCESS) {
         return err;
@@ -66,60 +66,60 @@ static nvmlReturn_t list(nvmlDevice_t device, unsigned *count, nvmlProcessInfo_t
         }
         *infos++ = (nvmlProcessInfo_t){.pid = p->pid,
                                        .usedGpuMemory = p->bytes,
-                                       .gpuInstanceId = NVML_NO_INSTANCE,
-                                       .computeInstanceId = NVML_NO_INSTANCE};
+                                       .gpuInstanceId = p->instance,
+                                       .computeInstanceId = p->compute};
     }
     return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
                                                   nvmlProcessInfo_v1_t *infos) {
-    return list_v1(device, count, infos, KIND_COMPUTE);
+    return list_v1(__func__, device, count, infos, KIND_COMPUTE);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
                                                      nvmlProcessInfo_t *infos) {
-    return list(device, count, infos, KIND_COMPUTE);
+    return list(__func__, device, count, infos, KIND_COMPUTE);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                      nvmlProcessInfo_t *infos) {
-    return list(device, count, infos, KIND_COMPUTE);
+    return list(__func__, device, count, infos, KIND_COMPUTE);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count,
                                                    nvmlProcessInfo_v1_t *infos) {
-    return list_v1(device, count, infos, KIND_GRAPHICS);
+    return list_v1(__func__, device, count, infos, KIND_GRAPHICS);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
                                                       nvmlProcessInfo_t *infos) {
-    return list(device, count, infos, KIND_GRAPHICS);
+    return list(__func__, device, count, infos, KIND_GRAPHICS);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                       nvmlProcessInfo_t *infos) {
-    return list(device, count, infos, KIND_GRAPHICS);
+    return list(__func__, device, count, infos, KIND_GRAPHICS);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
                                                      nvmlProcessInfo_v1_t *infos) {
-    return list_v1(device, count, infos, KIND_MPS);
+    return list_v1(__func__, device, count, infos, KIND_MPS);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
                                                         nvmlProcessInfo_t *infos) {
-    return list(device, count, infos, KIND_MPS);
+    return list(__func__, device, count, infos, KIND_MPS);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                         nvmlProcessInfo_t *infos) {
-    return list(device, count, infos, KIND_MPS);
+    return list(__func__, device, count, infos, KIND_MPS);
 }
 
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
                                                    nvmlProcessDetailList_t *details) {
-    NVML_VIEW(view, device);
+    NVML_VIEW_ANY(view, device);
     if (details == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -144,8 +144,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device,
         }
         *to++ = (nvmlProcessDetail_t){.pid = p->pid,
                                       .usedGpuMemory = p->bytes,
-                                      .gpuInstanceId = NVML_NO_INSTANCE,
-                                      .computeInstanceId = NVML_NO_INSTANCE};
+                                      .gpuInstanceId = p->instance,
+                                      .computeInstanceId = p->compute};
     }
     return NVML_SUCCESS;
 }

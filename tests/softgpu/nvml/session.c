@@ -6,16 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
+#include "fault.h"
 #include "session.h"
 #include "stub.h"
 
 static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sg_node node = {.st = NULL, .fd = -1};
 static unsigned users;
-
-/* A handle is the address of its device's entry here, so a stray pointer is told from a handle. */
-static struct nvml_device { char pad; } handles[SOFTGPU_MAX_DEVICES];
 
 static nvmlReturn_t open_node(void) {
     int err = sg_state_open(&node, NULL, NULL);
@@ -97,14 +96,23 @@ nvmlReturn_t sg_nvml_stub(const char *name) {
     return NVML_ERROR_NOT_SUPPORTED;
 }
 
-bool sg_nvml_index(const struct sg_node *n, nvmlDevice_t device, unsigned *index) {
-    for (unsigned i = 0; i < n->st->header.device_count && i < SOFTGPU_MAX_DEVICES; i++) {
-        if (device == &handles[i]) {
-            *index = i;
-            return true;
-        }
+nvmlReturn_t sg_nvml_strike(const struct sg_node *n, const char *entry, unsigned device,
+                            bool late) {
+    uint32_t flags;
+    uint32_t result = 0;
+    if (__atomic_load_n(&n->st->header.faults_armed, __ATOMIC_RELAXED) != 0) {
+        /* A slow call holds up no other, and the node stays open while it takes its time. */
+        users++;
+        pthread_mutex_unlock(&session_lock);
+        result = sg_fault_strike(
+            n->st,
+            &(struct sg_call){
+                .entry = entry, .pid = (uint32_t)getpid(), .device = device, .late = late},
+            &flags);
+        pthread_mutex_lock(&session_lock);
+        users--;
     }
-    return false;
+    return (nvmlReturn_t)result;
 }
 
 static nvmlReturn_t count(unsigned *devices) {
@@ -134,7 +142,7 @@ static nvmlReturn_t by_index(unsigned index, nvmlDevice_t *device) {
     if (device == NULL || index >= devices) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    *device = &handles[index];
+    *device = sg_nvml_handle(index);
     return NVML_SUCCESS;
 }
 
@@ -147,7 +155,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 }
 
 /* Looks for the device of which `same` says yes. */
-static nvmlReturn_t find(const void *wanted, nvmlDevice_t *device,
+static nvmlReturn_t find(const char *entry, const void *wanted, nvmlDevice_t *device,
                          bool (*same)(const struct nvml_view *view, const void *wanted)) {
     unsigned devices;
     nvmlReturn_t err = count(&devices);
@@ -158,13 +166,13 @@ static nvmlReturn_t find(const void *wanted, nvmlDevice_t *device,
         return NVML_ERROR_INVALID_ARGUMENT;
     }
     for (unsigned i = 0; i < devices; i++) {
-        struct nvml_view view;
-        err = sg_nvml_look(&handles[i], &view);
+        struct nvml_view view = {.uuid = ""};
+        err = sg_nvml_look(entry, sg_nvml_handle(i), false, &view);
         if (err != NVML_SUCCESS && err != NVML_ERROR_GPU_IS_LOST) {
             return err;
         }
         if (same(&view, wanted)) {
-            *device = &handles[i];
+            *device = sg_nvml_handle(i);
             return err;
         }
     }
@@ -195,17 +203,20 @@ static bool same_bus(const struct nvml_view *view, const void *wanted) {
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
-    return find(uuid, device, same_uuid);
+    if (uuid != NULL && strncasecmp(uuid, "MIG-", 4) == 0) {
+        return sg_nvml_find_mig(__func__, uuid, device);
+    }
+    return find(__func__, uuid, device, same_uuid);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device) {
-    return find(serial, device, same_serial);
+    return find(__func__, serial, device, same_serial);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *device) {
-    return find(bus_id, device, same_bus);
+    return find(__func__, bus_id, device, same_bus);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device) {
-    return find(bus_id, device, same_bus);
+    return find(__func__, bus_id, device, same_bus);
 }

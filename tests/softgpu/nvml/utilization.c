@@ -64,8 +64,16 @@ static unsigned process_percent(const struct nvml_view *view, const struct nvml_
     return percent;
 }
 
+/* With MIG on, NVML has no utilisation: the GPU is no longer one thing that is busy or not. */
+static bool is_divided(const struct nvml_view *view) {
+    return view->mig_mode == SOFTGPU_MIG_ENABLED;
+}
+
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates) {
     NVML_VIEW(view, device);
+    if (is_divided(&view)) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
     if (rates == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -74,8 +82,12 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
 }
 
 /* The software GPU has no video engines at work: they are idle over any period. */
-static nvmlReturn_t idle_engine(nvmlDevice_t device, unsigned *percent, unsigned *period_us) {
-    NVML_VIEW(view, device);
+static nvmlReturn_t idle_engine(const char *entry, nvmlDevice_t device, unsigned *percent,
+                                unsigned *period_us) {
+    NVML_VIEW_FOR(entry, view, device);
+    if (is_divided(&view)) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
     if (percent == NULL || period_us == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -86,22 +98,22 @@ static nvmlReturn_t idle_engine(nvmlDevice_t device, unsigned *percent, unsigned
 
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *percent,
                                              unsigned *period_us) {
-    return idle_engine(device, percent, period_us);
+    return idle_engine(__func__, device, percent, period_us);
 }
 
 nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *percent,
                                              unsigned *period_us) {
-    return idle_engine(device, percent, period_us);
+    return idle_engine(__func__, device, percent, period_us);
 }
 
 nvmlReturn_t nvmlDeviceGetJpgUtilization(nvmlDevice_t device, unsigned *percent,
                                          unsigned *period_us) {
-    return idle_engine(device, percent, period_us);
+    return idle_engine(__func__, device, percent, period_us);
 }
 
 nvmlReturn_t nvmlDeviceGetOfaUtilization(nvmlDevice_t device, unsigned *percent,
                                          unsigned *period_us) {
-    return idle_engine(device, percent, period_us);
+    return idle_engine(__func__, device, percent, period_us);
 }
 
 /* The newest sample only: the device keeps no longer history than its window. */
@@ -111,6 +123,9 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, unsigned kind,
     NVML_VIEW(view, device);
     if (value_type == NULL || count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (is_divided(&view) && kind != NVML_SAMPLES_POWER) {
+        return NVML_ERROR_NOT_SUPPORTED;
     }
     unsigned value;
     switch (kind) {
@@ -146,6 +161,9 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                              nvmlProcessUtilizationSample_t *samples,
                                              unsigned *count, unsigned long long last_seen_us) {
     NVML_VIEW(view, device);
+    if (is_divided(&view)) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
     if (count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -169,6 +187,9 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                    nvmlProcessesUtilizationInfo_t *info) {
     NVML_VIEW(view, device);
+    if (is_divided(&view)) {
+        return NVML_ERROR_NOT_SUPPORTED;
+    }
     if (info == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

@@ -20,6 +20,7 @@ void sg_unit_init(struct softgpu_unit *u, uint32_t device, uint32_t sm_count, ui
     u->device = device;
     u->sm_count = sm_count;
     u->instance = SOFTGPU_NONE;
+    u->compute = SOFTGPU_NONE;
     u->memory_bytes = memory_bytes;
     for (int q = 0; q < SOFTGPU_QUEUES; q++) {
         u->bytes_per_ns[q] = bytes_per_ns[q];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "fault.h"
 
 void sg_lock(void) {
     pthread_mutex_lock(&sg.mutex);
@@ -17,45 +18,6 @@ void sg_count(enum softgpu_counter c, uint64_t n) {
     __atomic_add_fetch(&sg.node.st->procs[sg.proc].calls[c], n, __ATOMIC_RELAXED);
 }
 
-/* A number in [0, 1) from a seed and a position: the same run strikes at the same calls. */
-static double draw(uint64_t seed, uint64_t i) {
-    uint64_t x = seed + i * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    return (double)(x >> 11) / 9007199254740992.0;
-}
-
-static bool matches(const struct softgpu_fault *f, const char *entry) {
-    return (f->pid == 0 || f->pid == sg.node.st->procs[sg.proc].pid) &&
-           (strcmp(f->entry, "*") == 0 || strcmp(f->entry, entry) == 0);
-}
-
-/* Whoever takes a fault out counts it out: without armed faults a call looks at one word only. */
-static bool disarm(struct softgpu_fault *f) {
-    uint32_t armed = 1;
-    if (!__atomic_compare_exchange_n(&f->armed, &armed, 0, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED)) {
-        return false;
-    }
-    __atomic_sub_fetch(&sg.node.st->header.faults_armed, 1, __ATOMIC_RELEASE);
-    return true;
-}
-
-static bool strikes(struct softgpu_fault *f) {
-    uint64_t call = __atomic_add_fetch(&f->calls, 1, __ATOMIC_RELAXED);
-    if (call <= f->after) {
-        return false;
-    }
-    if (f->flags & SOFTGPU_FAULT_RANDOM) {
-        return draw(f->seed, call) < f->probability;
-    }
-    if (f->flags & SOFTGPU_FAULT_ALWAYS) {
-        return true;
-    }
-    return disarm(f);
-}
-
 CUresult sg_fault(const char *entry) {
     struct softgpu_state *st = sg.node.st;
     if (__builtin_expect(__atomic_load_n(&st->header.faults_armed, __ATOMIC_RELAXED) == 0, 1)) {
@@ -64,20 +26,18 @@ CUresult sg_fault(const char *entry) {
     if (strncmp(entry, "do_", 3) == 0) {
         entry += 3;
     }
-    for (int i = 0; i < SOFTGPU_MAX_FAULTS; i++) {
-        struct softgpu_fault *f = &st->faults[i];
-        if (__atomic_load_n(&f->armed, __ATOMIC_ACQUIRE) == 0 || !matches(f, entry) ||
-            !strikes(f)) {
-            continue;
-        }
-        __atomic_add_fetch(&f->hits, 1, __ATOMIC_RELAXED);
-        sg_count(SOFTGPU_COUNT_FAULT, 1);
-        if ((f->flags & SOFTGPU_FAULT_STICKY) && sg_current() != NULL) {
-            sg_poison(sg_current(), (CUresult)f->result);
-        }
-        return (CUresult)f->result;
+    struct sg_call call = {
+        .entry = entry, .pid = st->procs[sg.proc].pid, .device = SOFTGPU_NONE, .late = false};
+    uint32_t flags = 0;
+    uint32_t result = sg_fault_strike(st, &call, &flags);
+    if (result == 0) {
+        return CUDA_SUCCESS;
     }
-    return CUDA_SUCCESS;
+    sg_count(SOFTGPU_COUNT_FAULT, 1);
+    if ((flags & SOFTGPU_FAULT_STICKY) && sg_current() != NULL) {
+        sg_poison(sg_current(), (CUresult)result);
+    }
+    return (CUresult)result;
 }
 
 CUresult sg_enter(const char *entry) {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "driver.h"
+#include "mig.h"
 
 /* Allocations are counted in these; the smallest thing a real driver gives out. */
 static const size_t SG_ALLOC_UNIT = 512;
@@ -96,7 +97,7 @@ CUresult sg_charge(uint32_t unit, uint64_t bytes) {
         if (round == 1) {
             sg_reap(&sg.node, sg.proc, true); /* before saying no: the dead need none */
         }
-        if (bytes <= u->memory_bytes - u->used_bytes) {
+        if (bytes <= sg_unit_free_bytes(st, unit)) {
             st->procs[sg.proc].used_bytes[unit] += bytes;
             u->used_bytes += bytes;
             st->devices[u->device].used_bytes += bytes;

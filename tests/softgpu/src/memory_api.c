@@ -1,5 +1,6 @@
 /* Plain allocations: device, pitched, managed, host, registered; and what a pointer is. */
 #include "driver.h"
+#include "mig.h"
 
 static CUresult alloc(struct sg_ctx *ctx, CUdeviceptr *out, size_t size, enum sg_mem_type type,
                       unsigned flags) {
@@ -74,7 +75,7 @@ SG_API(cuMemGetInfo_v2, (size_t * free_bytes, size_t *total)) {
     sg_state_lock(&sg.node);
     sg_reap(&sg.node, sg.proc, false);
     *total = u->memory_bytes;
-    *free_bytes = u->memory_bytes - u->used_bytes;
+    *free_bytes = sg_unit_free_bytes(sg.node.st, ctx->unit);
     sg_state_unlock(&sg.node);
     return CUDA_SUCCESS;
 }

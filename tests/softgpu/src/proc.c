@@ -65,6 +65,9 @@ static void fill_slot(const struct sg_node *node, struct softgpu_proc *p) {
     p->done_head = SOFTGPU_NONE;
     p->done_tail = SOFTGPU_NONE;
     p->pid_ns = pid_namespace();
+    p->mig_device = SOFTGPU_NONE;
+    p->mig_instance = SOFTGPU_NONE;
+    p->mig_compute = SOFTGPU_NONE;
     read_name(p->name, sizeof(p->name));
     __atomic_store_n(&p->state, SOFTGPU_SLOT_USED, __ATOMIC_RELEASE);
 }
@@ -115,6 +118,9 @@ void sg_proc_release(const struct sg_node *node, uint32_t proc) {
         st->header.calls[c] += __atomic_exchange_n(&p->calls[c], 0, __ATOMIC_RELAXED);
     }
     for (uint32_t u = 0; u < st->header.unit_count; u++) {
+        if (st->units[u].state != SOFTGPU_SLOT_USED) {
+            continue;
+        }
         st->units[u].used_bytes -= p->used_bytes[u];
         st->devices[st->units[u].device].used_bytes -= p->used_bytes[u];
         p->used_bytes[u] = 0;

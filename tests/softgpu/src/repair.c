@@ -6,6 +6,7 @@
 
 #include "engine.h"
 #include "lists.h"
+#include "mig.h"
 
 static void reset_lists(struct softgpu_state *st) {
     st->header.op_free = SOFTGPU_NONE;
@@ -88,6 +89,9 @@ static void recount_memory(struct softgpu_state *st) {
     }
     for (uint32_t u = 0; u < st->header.unit_count; u++) {
         uint64_t sum = 0;
+        if (st->units[u].state != SOFTGPU_SLOT_USED) {
+            continue;
+        }
         for (uint32_t p = 0; p < st->header.proc_high; p++) {
             if (st->procs[p].state == SOFTGPU_SLOT_USED) {
                 sum += st->procs[p].used_bytes[u];
@@ -118,8 +122,12 @@ void sg_engine_repair(struct softgpu_state *st, int64_t now) {
             st->units[op->unit].queue_op[op->queue] = i;
         }
     }
+    sg_mig_repair(st);
     recount_memory(st);
     for (uint32_t u = 0; u < st->header.unit_count; u++) {
+        if (st->units[u].state != SOFTGPU_SLOT_USED) {
+            continue;
+        }
         int64_t t = now > st->units[u].now_ns ? now : st->units[u].now_ns;
         __atomic_store_n(&st->units[u].next_event_ns, t, __ATOMIC_RELEASE);
         sg_engine_advance(st, u, now);

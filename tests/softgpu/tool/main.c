@@ -16,8 +16,11 @@ static const struct {
     {"set", tool_set,
      "set DEVICE mps on|off      whether new processes are clients of a MPS server"},
     {"fault", tool_fault,
-     "fault ENTRY RESULT [--after N] [--pid P] [--sticky] [--always] [--random SEED PROBABILITY]\n"
-     "  fault --clear              an entry answers RESULT; --sticky loses the context too"},
+     "fault ENTRY RESULT [--after N] [--times N] [--pid P] [--gpu N] [--delay MS] [--late] "
+     "[--kill]\n"
+     "        [--sticky] [--always] [--random SEED PROBABILITY]\n"
+     "  fault --clear              an entry answers RESULT (0: as without); --sticky loses the\n"
+     "                             context too; --late comes after a change of NVML's is made"},
     {"stop", tool_stop,
      "stop PID                   SIGSTOP, at a moment when the process holds up no other"},
     {"replay", tool_replay,

@@ -82,8 +82,18 @@ static int parse_fault(struct softgpu_fault *f, int argc, char **argv) {
             f->flags |= SOFTGPU_FAULT_STICKY;
         } else if (strcmp(argv[i], "--always") == 0) {
             f->flags |= SOFTGPU_FAULT_ALWAYS;
+        } else if (strcmp(argv[i], "--late") == 0) {
+            f->flags |= SOFTGPU_FAULT_LATE;
+        } else if (strcmp(argv[i], "--kill") == 0) {
+            f->flags |= SOFTGPU_FAULT_KILL;
         } else if (strcmp(argv[i], "--after") == 0 && i + 1 < argc) {
             f->after = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--times") == 0 && i + 1 < argc) {
+            f->times = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--delay") == 0 && i + 1 < argc) {
+            f->delay_ns = strtoull(argv[++i], NULL, 10) * 1000000;
+        } else if (strcmp(argv[i], "--gpu") == 0 && i + 1 < argc) {
+            f->device = 1 + (uint32_t)strtoul(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--pid") == 0 && i + 1 < argc) {
             f->pid = (uint32_t)strtoul(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--random") == 0 && i + 2 < argc) {
@@ -94,7 +104,8 @@ static int parse_fault(struct softgpu_fault *f, int argc, char **argv) {
             return -1;
         }
     }
-    return f->result == 0 ? -1 : 0;
+    bool harmless = f->result == 0 && f->delay_ns == 0 && (f->flags & SOFTGPU_FAULT_KILL) == 0;
+    return harmless ? -1 : 0;
 }
 
 static void clear_faults(struct softgpu_state *st) {
@@ -122,8 +133,9 @@ int tool_fault(int argc, char **argv) {
     struct softgpu_fault f = {0};
     int clear = argc == 2 && strcmp(argv[1], "--clear") == 0;
     if (!clear && parse_fault(&f, argc, argv) != 0) {
-        fprintf(stderr, "softgpu fault: want ENTRY RESULT [--after N] [--pid P] [--sticky] "
-                        "[--always] [--random SEED PROBABILITY], or --clear\n");
+        fprintf(stderr, "softgpu fault: want ENTRY RESULT [--after N] [--times N] [--pid P] "
+                        "[--gpu N] [--delay MS] [--late] [--kill] [--sticky] [--always] "
+                        "[--random SEED PROBABILITY], or --clear\n");
         return 2;
     }
     struct sg_node node;

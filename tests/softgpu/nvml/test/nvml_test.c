@@ -1,5 +1,6 @@
 /* The software NVML, called as a client would. */
 #define _GNU_SOURCE
+#include <ftw.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,25 @@
 #include "check.h"
 #include "client.h"
 #include "internal.h"
+#include "mig_test.h"
 #include "state.h"
 
 _Atomic int check_failures;
 
 static char state_path[] = "/tmp/softgpu-nvml-test-XXXXXX";
+
+static int remove_entry(const char *path, const struct stat *sb, int kind, struct FTW *at) {
+    (void)sb;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static void remove_capabilities(void) {
+    char path[sizeof state_path + 8];
+    snprintf(path, sizeof path, "%s.caps", state_path);
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
 
 /* Every test has a node of its own. */
 static void with_node(const char *gpus, void (*test)(void)) {
@@ -28,6 +43,7 @@ static void with_node(const char *gpus, void (*test)(void)) {
     CHECK_EQ(nvmlInit_v2(), NVML_SUCCESS);
     test();
     CHECK_EQ(nvmlShutdown(), NVML_SUCCESS);
+    remove_capabilities();
     unlink(state_path);
 }
 
@@ -281,14 +297,14 @@ static void test_mig(void) {
 }
 
 /* Declared as its stub is; the real one takes parameters. */
-nvmlReturn_t nvmlDeviceSetMigMode(void);
+nvmlReturn_t nvmlGpmSampleGet(void);
 
 static void test_stub(void) {
-    CHECK_EQ(nvmlDeviceSetMigMode(), NVML_ERROR_NOT_SUPPORTED);
-    CHECK_EQ(nvmlDeviceSetMigMode(), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(nvmlGpmSampleGet(), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(nvmlGpmSampleGet(), NVML_ERROR_NOT_SUPPORTED);
     struct sg_node node;
     CHECK_EQ(sg_state_open(&node, NULL, NULL), 0);
-    CHECK(strcmp(node.st->stubs[0].name, "nvmlDeviceSetMigMode") == 0);
+    CHECK(strcmp(node.st->stubs[0].name, "nvmlGpmSampleGet") == 0);
     CHECK_EQ(node.st->stubs[0].calls, 2);
     sg_state_close(&node);
 }
@@ -383,8 +399,21 @@ int main(void) {
     with_node("H100", test_compute_mode);
     with_node("H100", test_init_counts);
     with_node("H100", test_threads);
+    with_node("H100,A100-40", test_mig_mode);
+    with_node("H100,A100-40", test_mig_busy);
+    with_node("H100", test_mig_instances);
+    with_node("A100-40,A30,RTX-PRO-6000", test_mig_rules);
+    with_node("H100", test_mig_compute);
+    with_node("H100", test_mig_devices);
+    with_node("H100", test_mig_users);
+    with_node("H100,A100-40", test_mig_forgets);
+    with_node("2xH100", test_mig_faults);
+    with_node("A100-40,H100", test_mig_capabilities);
+    with_node("H100", test_mig_layouts);
+    with_node("H100", test_mig_killed);
+    with_node("2xH100", test_mig_threads);
     if (check_failures == 0) {
-        printf("nvml: 13 tests passed\n");
+        printf("nvml: 26 tests passed\n");
     }
     return check_failures == 0 ? 0 : 1;
 }

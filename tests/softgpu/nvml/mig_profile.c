@@ -1,37 +1,13 @@
-/*
- * What MIG could do with a device: mode, profiles, placements. Instances are not made yet: the calls
- * that would make or change them are stubs, and those that list them answer that there are none.
- */
+/* What MIG could do with a device: the profiles of GPU instances, and where they may be. */
 #include "internal.h"
+#include "mig.h"
 
 #include <stdio.h>
 #include <string.h>
 
-nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending) {
-    NVML_VIEW(view, device);
-    if (current == NULL || pending == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
-    if (!view.model->mig_capable) {
-        return NVML_ERROR_NOT_SUPPORTED;
-    }
-    *current = view.mig_mode;
-    *pending = view.mig_pending;
-    return NVML_SUCCESS;
-}
-
 static const struct softgpu_mig_profile *by_number(const struct nvml_view *view, unsigned number) {
     for (uint32_t i = 0; i < view->model->mig_profile_count; i++) {
         if (view->model->mig_profiles[i].profile == number) {
-            return &view->model->mig_profiles[i];
-        }
-    }
-    return NULL;
-}
-
-static const struct softgpu_mig_profile *by_id(const struct nvml_view *view, unsigned id) {
-    for (uint32_t i = 0; i < view->model->mig_profile_count; i++) {
-        if (view->model->mig_profiles[i].id == id) {
             return &view->model->mig_profiles[i];
         }
     }
@@ -126,14 +102,14 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsigned id,
                                                       void *info) {
     NVML_VIEW(view, device);
-    const struct softgpu_mig_profile *p = by_id(&view, id);
+    const struct softgpu_mig_profile *p = sg_mig_profile(view.model, id);
     return p == NULL ? NVML_ERROR_NOT_SUPPORTED : put_versioned(p, info);
 }
 
-static nvmlReturn_t placements(nvmlDevice_t device, unsigned id, nvmlGpuInstancePlacement_t *places,
-                               unsigned *count) {
-    NVML_VIEW(view, device);
-    const struct softgpu_mig_profile *p = by_id(&view, id);
+static nvmlReturn_t placements(const char *entry, nvmlDevice_t device, unsigned id,
+                               nvmlGpuInstancePlacement_t *places, unsigned *count) {
+    NVML_VIEW_FOR(entry, view, device);
+    const struct softgpu_mig_profile *p = sg_mig_profile(view.model, id);
     if (count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -154,104 +130,11 @@ static nvmlReturn_t placements(nvmlDevice_t device, unsigned id, nvmlGpuInstance
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device, unsigned id,
                                                         nvmlGpuInstancePlacement_t *places,
                                                         unsigned *count) {
-    return placements(device, id, places, count);
+    return placements(__func__, device, id, places, count);
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned id,
                                                            nvmlGpuInstancePlacement_t *places,
                                                            unsigned *count) {
-    return placements(device, id, places, count);
-}
-
-/* Calls about instances need the mode to be on. */
-static nvmlReturn_t need_mig(const struct nvml_view *view) {
-    return view->mig_mode == SOFTGPU_MIG_ENABLED ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
-}
-
-nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned id,
-                                                       unsigned *count) {
-    NVML_VIEW(view, device);
-    nvmlReturn_t err = need_mig(&view);
-    if (err != NVML_SUCCESS) {
-        return err;
-    }
-    const struct softgpu_mig_profile *p = by_id(&view, id);
-    return p == NULL ? NVML_ERROR_NOT_SUPPORTED : sg_nvml_put(count, p->instances);
-}
-
-nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned id,
-                                       nvmlGpuInstance_t *instances, unsigned *count) {
-    NVML_VIEW(view, device);
-    (void)instances; /* none to put there */
-    nvmlReturn_t err = need_mig(&view);
-    if (err != NVML_SUCCESS) {
-        return err;
-    }
-    return by_id(&view, id) == NULL ? NVML_ERROR_NOT_SUPPORTED : sg_nvml_put(count, 0);
-}
-
-nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned id,
-                                          nvmlGpuInstance_t *instance) {
-    NVML_VIEW(view, device);
-    (void)id;
-    nvmlReturn_t err = need_mig(&view);
-    if (err != NVML_SUCCESS) {
-        return err;
-    }
-    return instance == NULL ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_FOUND;
-}
-
-nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig) {
-    NVML_VIEW(view, device);
-    return sg_nvml_put(is_mig, 0);
-}
-
-nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count) {
-    NVML_VIEW(view, device);
-    bool on = view.mig_mode == SOFTGPU_MIG_ENABLED;
-    return sg_nvml_put(count, on ? view.model->mig_compute_slices : 0);
-}
-
-nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index,
-                                                 nvmlDevice_t *mig) {
-    NVML_VIEW(view, device);
-    nvmlReturn_t err = need_mig(&view);
-    if (err != NVML_SUCCESS) {
-        return err;
-    }
-    if (mig == NULL || index >= view.model->mig_compute_slices) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
-    return NVML_ERROR_NOT_FOUND;
-}
-
-/* The rest takes handles of MIG devices, which a physical device's is not. */
-static nvmlReturn_t only_mig(nvmlDevice_t device, nvmlReturn_t answer) {
-    NVML_VIEW(view, device);
-    return answer;
-}
-
-nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t mig, nvmlDevice_t *device) {
-    (void)device;
-    return only_mig(mig, NVML_ERROR_INVALID_ARGUMENT);
-}
-
-nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t mig, unsigned *id) {
-    (void)id;
-    return only_mig(mig, NVML_ERROR_NOT_SUPPORTED);
-}
-
-nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t mig, unsigned *id) {
-    (void)id;
-    return only_mig(mig, NVML_ERROR_NOT_SUPPORTED);
-}
-
-nvmlReturn_t nvmlDeviceGetAttributes(nvmlDevice_t mig, nvmlDeviceAttributes_t *attributes) {
-    (void)attributes;
-    return only_mig(mig, NVML_ERROR_NOT_SUPPORTED);
-}
-
-nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t mig, nvmlDeviceAttributes_t *attributes) {
-    (void)attributes;
-    return only_mig(mig, NVML_ERROR_NOT_SUPPORTED);
+    return placements(__func__, device, id, places, count);
 }
