@@ -162,8 +162,13 @@ SG_API(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device)) {
                                  p->flags & SOFTGPU_PROC_MPS ? p->sm_percent : 100);
         return CUDA_SUCCESS;
     }
+    uint32_t engines = sg_unit(device)->copy_engines;
+    if (attribute == 40 && engines > 0 && engines < sg_model(device)->max_copy_engines) {
+        *value = (int)engines;
+        return CUDA_SUCCESS;
+    }
     if (attribute == 20) {
-        *value = (int)sg_device(device)->compute_mode;
+        *value = sg_mig_of(device) != NULL ? 0 : (int)sg_device(device)->compute_mode;
         return CUDA_SUCCESS;
     }
     if (attribute == 133) {

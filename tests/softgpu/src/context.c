@@ -17,11 +17,15 @@ int sg_ctx_device(const struct sg_ctx *ctx) {
 
 enum { MODE_PROHIBITED = 2, MODE_EXCLUSIVE_PROCESS = 3 };
 
-/* The device's compute mode, as NVML sets it. Under MPS all clients are one process to it. */
+/* The device's compute mode, as NVML sets it; a MIG device has none. Under MPS all clients are one process to
+ * it. */
 static bool is_allowed(uint32_t unit) {
     const struct softgpu_state *st = sg.node.st;
     uint32_t mode = st->devices[st->units[unit].device].compute_mode;
     bool shared = (st->procs[sg.proc].flags & SOFTGPU_PROC_MPS) != 0;
+    if (st->units[unit].instance != SOFTGPU_NONE) {
+        return true;
+    }
     if (mode != MODE_EXCLUSIVE_PROCESS) {
         return mode != MODE_PROHIBITED;
     }
@@ -82,7 +86,7 @@ struct sg_ctx *sg_ctx_make(int device, unsigned flags, unsigned version, CUresul
         return NULL;
     }
     ctx->device = device;
-    ctx->unit = sg_device(device)->unit;
+    ctx->unit = sg_unit_index(device);
     ctx->flags = flags;
     ctx->version = version;
     ctx->id = ++sg.next_id;

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "driver.h"
+#include "mig.h"
 
 bool sg_device_ok(int device) {
     return device >= 0 && device < sg.device_count;
@@ -13,8 +14,35 @@ struct softgpu_device *sg_device(int device) {
     return &sg.node.st->devices[sg.visible[device]];
 }
 
+uint32_t sg_unit_index(int device) {
+    return sg.units[device];
+}
+
 struct softgpu_unit *sg_unit(int device) {
-    return &sg.node.st->units[sg_device(device)->unit];
+    return &sg.node.st->units[sg.units[device]];
+}
+
+const struct softgpu_mig_compute *sg_mig_of(int device) {
+    const struct softgpu_unit *u = sg_unit(device);
+    return u->instance == SOFTGPU_NONE ? NULL
+                                       : &sg_device(device)->mig[u->instance].compute[u->compute];
+}
+
+/* "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb": the part only where it is not the whole GPU instance. */
+static void name_of(char *name, size_t size, int device) {
+    const struct softgpu_device *d = sg_device(device);
+    const struct softgpu_mig_compute *c = sg_mig_of(device);
+    char part[16] = "";
+    if (c == NULL) {
+        snprintf(name, size, "%s", d->product);
+        return;
+    }
+    const struct softgpu_mig_profile *p =
+        sg_mig_profile(sg_model(device), d->mig[sg_unit(device)->instance].profile);
+    if (c->size != p->slices) {
+        snprintf(part, sizeof(part), "%uc.", c->size);
+    }
+    snprintf(name, size, "%s MIG %s%s", d->product, part, p->name);
 }
 
 const struct softgpu_model *sg_model(int device) {
@@ -58,29 +86,31 @@ SG_API(cuDeviceGetName, (char *name, int len, CUdevice device)) {
     if (!sg_device_ok(device)) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    snprintf(name, (size_t)len, "%s", sg_device(device)->product);
+    name_of(name, (size_t)len, device);
     return CUDA_SUCCESS;
 }
 
-static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
+/* The second version knows MIG devices; to the first they are their GPU. */
+static CUresult get_uuid(CUuuid *uuid, CUdevice device, bool mig) {
     if (uuid == NULL) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (!sg_device_ok(device)) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    memcpy(uuid->bytes, sg_device(device)->uuid, sizeof(uuid->bytes));
+    const struct softgpu_mig_compute *c = mig ? sg_mig_of(device) : NULL;
+    memcpy(uuid->bytes, c != NULL ? c->uuid : sg_device(device)->uuid, sizeof(uuid->bytes));
     return CUDA_SUCCESS;
 }
 
 SG_API(cuDeviceGetUuid, (CUuuid * uuid, CUdevice device)) {
     SG_ENTER();
-    return get_uuid(uuid, device);
+    return get_uuid(uuid, device, false);
 }
 
 SG_API(cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device)) {
     SG_ENTER();
-    return get_uuid(uuid, device);
+    return get_uuid(uuid, device, true);
 }
 
 SG_API(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device)) {

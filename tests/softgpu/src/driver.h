@@ -248,8 +248,9 @@ struct sg_driver {
     uint32_t captures; /* atomic: captures in progress */
     uint32_t pending;  /* atomic: works that are in the state file */
     _Alignas(64) pthread_mutex_t mutex;
-    pthread_cond_t work;              /* for the progress thread */
-    int visible[SOFTGPU_MAX_DEVICES]; /* ordinal → device */
+    pthread_cond_t work;                 /* for the progress thread */
+    int visible[SOFTGPU_MAX_DEVICES];    /* ordinal → device */
+    uint32_t units[SOFTGPU_MAX_DEVICES]; /* ordinal → what its work runs on */
     int device_count;
     struct sg_ctx *primary[SOFTGPU_MAX_DEVICES];
     unsigned primary_flags[SOFTGPU_MAX_DEVICES];
@@ -316,10 +317,18 @@ void sg_spin_until(uint64_t real_ns);
 /* ---- objects (objects.c): memory that is never given back */
 void *sg_object(size_t size, uint32_t magic);
 
+/* ---- visible devices (visible.c); the state is locked */
+void sg_find_visible(void);
+/* Enters what the process sees as used by it. */
+void sg_hold_visible(struct softgpu_proc *p);
+
 /* ---- devices (device.c) */
 const struct softgpu_model *sg_model(int device);
 struct softgpu_device *sg_device(int device);
 struct softgpu_unit *sg_unit(int device);
+uint32_t sg_unit_index(int device);
+/* The MIG device that it is, or NULL for a GPU. */
+const struct softgpu_mig_compute *sg_mig_of(int device);
 bool sg_device_ok(int device);
 void sg_sm_limits(int device, struct sg_sm_limits *out);
 

@@ -1,11 +1,9 @@
 /* cuInit, and what a fork leaves behind. */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,51 +44,6 @@ static void watch_forks(void) {
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-/* One item of CUDA_VISIBLE_DEVICES: an index or the beginning of a UUID. -1 if it names none. */
-static int visible_item(const struct softgpu_state *st, const char *item, size_t len) {
-    char *end;
-    long index = strtol(item, &end, 10);
-    if (end == item + len && len > 0) {
-        return index >= 0 && index < (long)st->header.device_count ? (int)index : -1;
-    }
-    for (uint32_t d = 0; d < st->header.device_count; d++) {
-        char text[48];
-        const uint8_t *u = st->devices[d].uuid;
-        snprintf(text, sizeof(text),
-                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-                 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
-                 u[14], u[15]);
-        if (len >= 5 && strncasecmp(item, text, len) == 0) {
-            return (int)d;
-        }
-    }
-    return -1;
-}
-
-/* The list ends at the first item that names no device, as with the real driver. */
-static void find_visible(void) {
-    const struct softgpu_state *st = sg.node.st;
-    const char *list = getenv("CUDA_VISIBLE_DEVICES");
-    sg.device_count = 0;
-    if (list == NULL) {
-        for (uint32_t d = 0; d < st->header.device_count; d++) {
-            sg.visible[sg.device_count++] = (int)d;
-        }
-        return;
-    }
-    while (*list != '\0' && sg.device_count < SOFTGPU_MAX_DEVICES) {
-        list += strspn(list, " ");
-        size_t len = strcspn(list, ", ");
-        int d = visible_item(st, list, len);
-        if (d < 0) {
-            return;
-        }
-        sg.visible[sg.device_count++] = d;
-        list += len + strspn(list + len, " ");
-        list += *list == ',';
-    }
-}
-
 static bool any_mps_device(const struct softgpu_state *st) {
     for (uint32_t d = 0; d < st->header.device_count; d++) {
         if (st->devices[d].mps) {
@@ -121,21 +74,19 @@ static CUresult start(void) {
     if (rc != 0) {
         return rc == -EACCES ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_OPERATING_SYSTEM;
     }
-    find_visible();
-    if (sg.device_count == 0) {
-        sg_state_close(&sg.node);
-        return CUDA_ERROR_NO_DEVICE;
-    }
     sg_state_lock(&sg.node);
     sg_reap(&sg.node, SOFTGPU_NONE, false);
-    sg.proc = sg_proc_claim(&sg.node);
+    sg_find_visible();
+    sg.proc = sg.device_count == 0 ? SOFTGPU_NONE : sg_proc_claim(&sg.node);
     if (sg.proc != SOFTGPU_NONE) {
+        /* In the same moment as it was found, so that nobody takes it away in between. */
+        sg_hold_visible(&sg.node.st->procs[sg.proc]);
         join_mps(&sg.node.st->procs[sg.proc]);
     }
     sg_state_unlock(&sg.node);
     if (sg.proc == SOFTGPU_NONE) {
         sg_state_close(&sg.node);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return sg.device_count == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_OUT_OF_MEMORY;
     }
     sg.null_profile = sg.node.st->header.profile == SOFTGPU_PROFILE_NULL;
     __atomic_store_n(&sg.initialised, 1, __ATOMIC_RELEASE);

@@ -48,10 +48,16 @@ static double traffic(const struct sg_work *w) {
     }
 }
 
-static double gemm_ns(const struct sg_work *w, const struct softgpu_model *m) {
+static double gemm_ns(const struct sg_work *w, int device) {
+    const struct softgpu_model *m = sg_model(device);
     double flops = 2.0 * (double)param(w, 3) * (double)param(w, 4) * (double)param(w, 5);
-    double per_ns = 2.0 * m->sm_count * m->cores_per_sm * m->sm_clock_mhz / 1000.0;
+    double per_ns = 2.0 * sg_unit(device)->sm_count * m->cores_per_sm * m->sm_clock_mhz / 1000.0;
     return flops / per_ns;
+}
+
+/* A copy within the device reads and writes. */
+static double dram_bytes_per_ns(int device) {
+    return 2 * sg_unit(device)->bytes_per_ns[SOFTGPU_QUEUE_D2D];
 }
 
 double sg_kernel_ns(const struct sg_work *w, int device) {
@@ -65,7 +71,6 @@ double sg_kernel_ns(const struct sg_work *w, int device) {
     if (spec->time_ns >= 0) {
         return spec->time_ns;
     }
-    const struct softgpu_model *m = sg_model(device);
     switch (spec->kind) {
     case SG_KIND_OPAQUE:
         return SG_OPAQUE_NS;
@@ -74,9 +79,9 @@ double sg_kernel_ns(const struct sg_work *w, int device) {
     case SG_KIND_BUSY:
         return (double)param(w, 1);
     case SG_KIND_GEMM:
-        return SG_KERNEL_FLOOR_NS + gemm_ns(w, m);
+        return SG_KERNEL_FLOOR_NS + gemm_ns(w, device);
     default:
-        return SG_KERNEL_FLOOR_NS + traffic(w) / m->dram_bytes_per_ns;
+        return SG_KERNEL_FLOOR_NS + traffic(w) / dram_bytes_per_ns(device);
     }
 }
 

@@ -34,7 +34,7 @@ static int ordinal_of(const struct sg_block *b) {
         return b->ctx->device;
     }
     for (int d = 0; d < sg.device_count; d++) {
-        if (sg_device(d)->unit == b->unit) {
+        if (sg_unit_index(d) == b->unit) {
             return d;
         }
     }

@@ -52,9 +52,11 @@ static void fill_kernel(struct softgpu_op *op, const struct sg_stream *s, const 
 }
 
 static void fill_copy(struct softgpu_op *op, const struct sg_stream *s, int queue, double bytes) {
+    const struct softgpu_unit *u = &sg.node.st->units[s->ctx->unit];
+    bool shared = u->copy_engines == 1 && queue == SOFTGPU_QUEUE_D2H;
     op->kind = SOFTGPU_OP_COPY;
-    op->queue = (uint32_t)queue;
-    double rate = sg.node.st->units[s->ctx->unit].bytes_per_ns[queue];
+    op->queue = shared ? SOFTGPU_QUEUE_H2D : (uint32_t)queue;
+    double rate = u->bytes_per_ns[queue];
     op->work_ns = sg.null_profile || rate <= 0 ? 0 : bytes / rate;
 }
 

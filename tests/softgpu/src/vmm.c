@@ -85,7 +85,7 @@ SG_API(cuMemGetAllocationGranularity,
 static CUresult create(struct physical *p) {
     p->counted = p->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
     if (p->counted) {
-        p->unit = sg_device(p->prop.location.id)->unit;
+        p->unit = sg_unit_index(p->prop.location.id);
         CUresult rc = sg_charge(p->unit, p->size);
         if (rc != CUDA_SUCCESS) {
             return rc;
