@@ -132,13 +132,26 @@ func (n *Node) Settle(ctx context.Context) error {
 }
 
 func (n *Node) tool(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, n.build.Tool, args...)
-	cmd.Env = append(os.Environ(), n.stateEnv()...)
-	out, err := cmd.CombinedOutput()
+	_, err := n.ask(ctx, args...)
+	return err
+}
+
+// ask runs the tool on this node and returns what it printed.
+func (n *Node) ask(ctx context.Context, args ...string) (string, error) {
+	return n.build.run(ctx, n.stateEnv(), args...)
+}
+
+// run runs the tool and returns what it printed.
+func (b Build) run(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, b.Tool, args...)
+	cmd.Env = append(os.Environ(), env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w: %s", n.build.Tool, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("%s %s: %w: %s", b.Tool, strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
-	return nil
+	return string(out), nil
 }
 
 // Build is where the software GPU's parts lie.

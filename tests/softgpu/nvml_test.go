@@ -53,18 +53,27 @@ type profile struct {
 	Placements                         []nvml.GpuInstancePlacement
 }
 
-const childVariable = "SOFTGPU_TEST_NVML"
+const (
+	childVariable = "SOFTGPU_TEST_NVML"     // the library to open
+	taskVariable  = "SOFTGPU_TEST_NVML_MIG" // what to do with it; without: look at every device
+)
 
-// TestMain lets the test binary be the client of NVML: TestGoNVML runs it as a process of its own, because
+// TestMain lets the test binary be the client of NVML: the tests run it as a process of its own, because
 // go-nvml keeps what it finds in a library for the life of the process.
 func TestMain(m *testing.M) {
 	library := os.Getenv(childVariable)
 	if library == "" {
 		os.Exit(m.Run())
 	}
-	devices, err := look(library)
+	var answer any
+	var err error
+	if task := os.Getenv(taskVariable); task != "" {
+		answer, err = partition(library, task)
+	} else {
+		answer, err = look(library)
+	}
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(devices)
+		err = json.NewEncoder(os.Stdout).Encode(answer)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -238,7 +247,8 @@ func askNVML(t *testing.T, build Build, env []string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Env = append(cmd.Env, childVariable+"="+filepath.Join(build.Libraries, "libnvidia-ml.so.1"))
+	// A race detector in the child waits a second before it lets the process end.
+	cmd.Env = append(cmd.Env, childVariable+"="+filepath.Join(build.Libraries, "libnvidia-ml.so.1"), "GORACE=atexit_sleep_ms=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -24,8 +24,8 @@ type GPU struct {
 type Process struct {
 	PID       int
 	Name      string
-	UsedBytes []uint64 // by GPU
-	Contexts  []int    // by GPU
+	UsedBytes []uint64 // by GPU, with what it has on MIG devices of it
+	Contexts  []int    // likewise
 	Calls     Calls
 }
 
@@ -56,7 +56,7 @@ func (n *Node) GPUs() []GPU {
 		gpus[i] = GPU{
 			Model:       text(d.Model[:]),
 			Name:        text(d.Product[:]),
-			UUID:        fmt.Sprintf("GPU-%x-%x-%x-%x-%x", d.UUID[:4], d.UUID[4:6], d.UUID[6:8], d.UUID[8:10], d.UUID[10:]),
+			UUID:        uuid("GPU", d.UUID),
 			BusID:       fmt.Sprintf("%08X:%02X:%02X.0", d.PCIDomain, d.PCIBus, d.PCIDevice),
 			MemoryBytes: d.MemoryBytes,
 			UsedBytes:   atomic.LoadUint64(&d.UsedBytes),
@@ -78,10 +78,13 @@ func (n *Node) Processes() []Process {
 			continue
 		}
 		entry := Process{PID: int(atomic.LoadUint32(&p.PID)), Name: text(p.Name[:]), Calls: n.callsOf(i)}
-		for g := range n.gpuCount() {
-			unit := n.state.Devices[g].Unit % MaxUnits
-			entry.UsedBytes = append(entry.UsedBytes, atomic.LoadUint64(&p.UsedBytes[unit]))
-			entry.Contexts = append(entry.Contexts, int(atomic.LoadUint32(&p.Contexts[unit])))
+		entry.UsedBytes = make([]uint64, n.gpuCount())
+		entry.Contexts = make([]int, n.gpuCount())
+		for u := range min(atomic.LoadUint32(&n.state.Header.UnitCount), MaxUnits) {
+			if gpu := n.state.Units[u].Device; n.state.Units[u].State == SlotUsed && int(gpu) < n.gpuCount() {
+				entry.UsedBytes[gpu] += atomic.LoadUint64(&p.UsedBytes[u])
+				entry.Contexts[gpu] += int(atomic.LoadUint32(&p.Contexts[u]))
+			}
 		}
 		list = append(list, entry)
 	}

@@ -21,6 +21,19 @@ static const struct {
      "        [--sticky] [--always] [--random SEED PROBABILITY]\n"
      "  fault --clear              an entry answers RESULT (0: as without); --sticky loses the\n"
      "                             context too; --late comes after a change of NVML's is made"},
+    {"mig", tool_mig,
+     "mig show [--json]          how the GPUs are divided\n"
+     "  mig mode GPU on|off        as a program would that is not under test, as the next three\n"
+     "  mig create GPU PROFILE[:START] [--bare]\n"
+     "                             a GPU instance, and in it (unless bare) a compute instance\n"
+     "  mig create GPU/GI COMPUTE_PROFILE[:START]\n"
+     "  mig destroy GPU[/GI[/CI]]\n"
+     "  mig hold GPU[/GI[/CI]]     keeps it in use until its input ends\n"
+     "  mig layouts MODEL          every set of GPU instances that may exist, as JSON"},
+    {"reset", tool_reset,
+     "reset GPU                  forgets its instances; a pending MIG mode becomes the mode"},
+    {"reboot", tool_reboot,
+     "reboot                     the same for all, and MIG is off where boards do not keep it"},
     {"stop", tool_stop,
      "stop PID                   SIGSTOP, at a moment when the process holds up no other"},
     {"replay", tool_replay,

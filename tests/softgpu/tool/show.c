@@ -42,17 +42,21 @@ static void json_string(const char *s) {
     putchar('"');
 }
 
-static void json_devices(const struct softgpu_state *st) {
+static void json_devices(const struct sg_node *node) {
+    const struct softgpu_state *st = node->st;
     printf("\"devices\":[");
     for (uint32_t d = 0; d < st->header.device_count; d++) {
         const struct softgpu_device *dev = &st->devices[d];
         const struct softgpu_unit *u = &st->units[dev->unit];
         printf("%s{\"model\":\"%s\",\"product\":\"%s\",\"memory_bytes\":%llu,\"used_bytes\":%llu,"
-               "\"sm_count\":%u,\"kernels\":%llu,\"busy_ns\":%llu,\"switches\":%llu,\"mps\":%s}",
+               "\"sm_count\":%u,\"kernels\":%llu,\"busy_ns\":%llu,\"switches\":%llu,\"mps\":%s,"
+               "\"mig\":",
                d ? "," : "", dev->model, dev->product, (unsigned long long)u->memory_bytes,
                (unsigned long long)u->used_bytes, u->sm_count, (unsigned long long)u->kernels,
                (unsigned long long)u->busy_ns, (unsigned long long)u->switches,
                dev->mps ? "true" : "false");
+        tool_json_mig(node, d);
+        printf("}");
     }
     printf("]");
 }
@@ -99,10 +103,11 @@ static void json_rest(const struct softgpu_state *st) {
     printf("}");
 }
 
-static void show_json(const struct softgpu_state *st) {
+static void show_json(const struct sg_node *node) {
+    const struct softgpu_state *st = node->st;
     printf("{\"profile\":\"%s\",\"speed\":%g,",
            st->header.profile == SOFTGPU_PROFILE_NULL ? "null" : "real-like", st->header.speed);
-    json_devices(st);
+    json_devices(node);
     printf(",");
     json_processes(st);
     printf(",");
@@ -119,7 +124,8 @@ static void text_counters(const uint64_t *c) {
     printf("\n");
 }
 
-static void show_text(const struct softgpu_state *st) {
+static void show_text(const struct sg_node *node) {
+    const struct softgpu_state *st = node->st;
     for (uint32_t d = 0; d < st->header.device_count; d++) {
         const struct softgpu_device *dev = &st->devices[d];
         const struct softgpu_unit *u = &st->units[dev->unit];
@@ -127,6 +133,7 @@ static void show_text(const struct softgpu_state *st) {
                dev->product, (unsigned long long)(u->used_bytes >> 20),
                (unsigned long long)(u->memory_bytes >> 20), u->sm_count,
                (unsigned long long)u->kernels, (double)u->busy_ns / 1e9, dev->mps ? "  MPS" : "");
+        tool_draw_mig(node, d);
     }
     for (uint32_t p = 0; p < st->header.proc_high; p++) {
         const struct softgpu_proc *proc = &st->procs[p];
@@ -166,11 +173,12 @@ int tool_show(int argc, char **argv) {
     }
     sg_state_lock(&node);
     sg_reap(&node, SOFTGPU_NONE, true);
+    tool_settle_mig(&node);
     sg_engine_advance_all(node.st, sg_state_now(node.st));
     if (json) {
-        show_json(node.st);
+        show_json(&node);
     } else {
-        show_text(node.st);
+        show_text(&node);
     }
     sg_state_unlock(&node);
     sg_state_close(&node);

@@ -3,6 +3,8 @@
 #ifndef SOFTGPU_TOOL_H
 #define SOFTGPU_TOOL_H
 
+#include <stdint.h>
+
 struct sg_node;
 
 int tool_open(struct sg_node *node, const char *command, const char *gpus);
@@ -14,5 +16,14 @@ int tool_show(int argc, char **argv);
 int tool_fault(int argc, char **argv);
 int tool_set(int argc, char **argv);
 int tool_stop(int argc, char **argv);
+int tool_mig(int argc, char **argv);
+int tool_mig_show(int argc, char **argv);
+int tool_reset(int argc, char **argv);
+int tool_reboot(int argc, char **argv);
+
+/* How a GPU is divided, for people or as JSON; the state is locked. */
+void tool_draw_mig(const struct sg_node *node, uint32_t device);
+void tool_settle_mig(const struct sg_node *node);
+void tool_json_mig(const struct sg_node *node, uint32_t device);
 
 #endif /* SOFTGPU_TOOL_H */
