@@ -42,6 +42,7 @@ func (p *Fair) Plan(view View) []Verdict {
 		// What was launched cannot be called back, so fairness needs a window as priority does.
 		v.Gate |= GateWindow
 		v.Parameters = p.settings.Classes[v.Class]
+		v.Parameters.Window = max(v.Parameters.Window, p.settings.Ahead/2) // little against a turn
 		if throttled.Has(v.Device, v.Client) {
 			v.Gate |= GateClosed
 		}
