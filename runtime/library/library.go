@@ -142,7 +142,7 @@ func (l *Library) Save() error {
 		if b.dirty {
 			b.dirty = false
 			books = append(books, b)
-			keep = append(keep, store.Profile{Key: store.ProfileKey(id), Kept: l.opt.Now(), Data: b.profile.Encode()})
+			keep = append(keep, store.Profile{Key: store.ProfileKey(id), Owner: b.tenant, Kept: l.opt.Now(), Data: b.profile.Encode()})
 		}
 	}
 	l.mu.Unlock()

@@ -2,8 +2,10 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -12,8 +14,8 @@ import (
 )
 
 const (
-	// ProfilesMax is how many profiles are kept. A new one displaces the one that was not kept anew
-	// for longest.
+	// ProfilesMax is how many profiles are kept. Beyond it the owner of most of them loses the one that
+	// was not kept anew for longest: who invents names displaces nobody else's.
 	ProfilesMax = 256
 	// ProfileBytesMax is how long one may be: several times what a thousand kernels need.
 	ProfileBytesMax = 2 << 20
@@ -21,7 +23,12 @@ const (
 	profileKeyMax = 1024
 
 	bucketProfiles = "profiles"
-	timeBytes      = 8
+
+	// A value is the time in seconds, then, if its highest bit is set, the owner with its length before
+	// it, and the data.
+	timeBytes = 8
+	ownerFlag = 1 << 63
+	ownerMax  = 255
 )
 
 // ProfileKey says whose profile it is.
@@ -44,9 +51,10 @@ func (k ProfileKey) encode() ([]byte, error) {
 
 // Profile is one as it is kept. The store does not look into Data.
 type Profile struct {
-	Key  ProfileKey
-	Kept time.Time // when, to the second
-	Data []byte
+	Key   ProfileKey
+	Owner string    // whose room it takes up, at most 255 bytes; empty = nobody's
+	Kept  time.Time // when, to the second
+	Data  []byte
 }
 
 // Profile returns the profile under a key. The error is [errdefs.ErrNotFound] if there is none.
@@ -87,12 +95,36 @@ func (s *Store) EachProfile(f func(*Profile) error) error {
 // readProfile takes apart what is in the file, without a copy of Data.
 func readProfile(key, value []byte) (Profile, error) {
 	workload, device, ok := bytes.Cut(key, []byte{0})
-	if !ok || len(value) < timeBytes {
+	owner, data, whole := ownerOf(value)
+	if !ok || !whole {
 		return Profile{}, errdefs.Errorf(errdefs.Corrupt, "profile %q of %d bytes", key, len(value))
 	}
 	return Profile{
-		Key: ProfileKey{string(workload), string(device)}, Kept: keptAt(value), Data: value[timeBytes:],
+		Key: ProfileKey{string(workload), string(device)}, Owner: string(owner), Kept: keptAt(value), Data: data,
 	}, nil
+}
+
+// ownerOf cuts a value behind its owner. One that is cut short has none.
+func ownerOf(value []byte) (owner, data []byte, whole bool) {
+	if len(value) < timeBytes {
+		return nil, nil, false
+	}
+	data = value[timeBytes:]
+	if binary.BigEndian.Uint64(value)&ownerFlag == 0 {
+		return nil, data, true
+	}
+	if len(data) == 0 || len(data) < 1+int(data[0]) {
+		return nil, nil, false
+	}
+	return data[1 : 1+int(data[0])], data[1+int(data[0]):], true
+}
+
+// value is a profile as it is written.
+func (p *Profile) value() []byte {
+	owner := p.Owner[:min(len(p.Owner), ownerMax)]
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, timeBytes+1+len(owner)+len(p.Data)), uint64(max(0, p.Kept.Unix()))|ownerFlag)
+	value = append(append(value, byte(len(owner))), owner...)
+	return append(value, p.Data...)
 }
 
 // KeepProfiles keeps profiles, all or none of them, and returns the keys of those that they
@@ -111,8 +143,7 @@ func (s *Store) KeepProfiles(profiles ...Profile) (displaced []ProfileKey, err e
 			if len(p.Data) > ProfileBytesMax {
 				return errdefs.Errorf(errdefs.Invalid, "profile %q of %d bytes, at most %d are kept", key, len(p.Data), ProfileBytesMax)
 			}
-			value := binary.BigEndian.AppendUint64(make([]byte, 0, timeBytes+len(p.Data)), uint64(max(0, p.Kept.Unix())))
-			if err := b.Put(key, append(value, p.Data...)); err != nil {
+			if err := b.Put(key, p.value()); err != nil {
 				return err
 			}
 		}
@@ -125,33 +156,40 @@ func (s *Store) KeepProfiles(profiles ...Profile) (displaced []ProfileKey, err e
 	return displaced, nil
 }
 
-// displace removes the oldest profiles until no more than ProfilesMax are left.
+// displace removes profiles until no more than ProfilesMax are left: of the owner who has most, and of
+// its own the oldest.
 func displace(b *bbolt.Bucket) (displaced []ProfileKey, err error) {
 	type aged struct {
-		key  []byte
-		kept time.Time
+		key   []byte
+		owner string
+		kept  time.Time
 	}
 	var all []aged
+	count := map[string]int{}
 	err = b.ForEach(func(key, value []byte) error {
-		all = append(all, aged{bytes.Clone(key), keptAt(value)})
+		owner, _, _ := ownerOf(value)
+		all = append(all, aged{bytes.Clone(key), string(owner), keptAt(value)})
+		count[string(owner)]++
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	for len(all) > ProfilesMax {
-		oldest := 0
+		first := 0
 		for i := range all {
-			if all[i].kept.Before(all[oldest].kept) {
-				oldest = i
+			more := cmp.Or(cmp.Compare(count[all[i].owner], count[all[first].owner]), all[first].kept.Compare(all[i].kept))
+			if more > 0 {
+				first = i
 			}
 		}
-		if err := b.Delete(all[oldest].key); err != nil {
+		if err := b.Delete(all[first].key); err != nil {
 			return nil, err
 		}
-		workload, device, _ := bytes.Cut(all[oldest].key, []byte{0})
+		count[all[first].owner]--
+		workload, device, _ := bytes.Cut(all[first].key, []byte{0})
 		displaced = append(displaced, ProfileKey{string(workload), string(device)})
-		all = append(all[:oldest], all[oldest+1:]...)
+		all = slices.Delete(all, first, first+1)
 	}
 	return displaced, nil
 }

@@ -39,11 +39,11 @@ func TestProfilesSurviveAReopen(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	keep(t, s)
-	keep(t, s, Profile{ProfileKey{"w", "H100"}, day(1), []byte("old")})
+	keep(t, s, Profile{Key: ProfileKey{"w", "H100"}, Kept: day(1), Data: []byte("old")})
 	want := []Profile{
-		{ProfileKey{"w", "A100"}, day(2), []byte("of another device")},
-		{ProfileKey{"w", "H100"}, day(3), []byte("new")},
-		{ProfileKey{"x", ""}, day(4), []byte{}},
+		{Key: ProfileKey{"w", "A100"}, Kept: day(2), Data: []byte("of another device")},
+		{Key: ProfileKey{"w", "H100"}, Owner: strings.Repeat("o", ownerMax), Kept: day(3), Data: []byte("new")},
+		{Key: ProfileKey{"x", ""}, Kept: day(4), Data: []byte{}},
 	}
 	keep(t, s, want...)
 	s = reopen(t, s, dir)
@@ -75,14 +75,14 @@ func TestTheOldestProfilesAreDisplaced(t *testing.T) {
 	s := open(t, t.TempDir())
 	var many []Profile
 	for i := range ProfilesMax {
-		many = append(many, Profile{ProfileKey{fmt.Sprint(i), "d"}, day(10 + i), []byte{1}})
+		many = append(many, Profile{Key: ProfileKey{fmt.Sprint(i), "d"}, Kept: day(10 + i), Data: []byte{1}})
 	}
 	if displaced := keep(t, s, many...); displaced != nil {
 		t.Errorf("displaced %v of what fits", displaced)
 	}
 	many[0].Kept = day(1000) // kept anew
 	keep(t, s, many[0])
-	displaced := keep(t, s, Profile{ProfileKey{"a", "d"}, day(1001), nil}, Profile{ProfileKey{"b", "d"}, day(1), nil})
+	displaced := keep(t, s, Profile{Key: ProfileKey{"a", "d"}, Kept: day(1001)}, Profile{Key: ProfileKey{"b", "d"}, Kept: day(1)})
 	if diff := cmp.Diff([]ProfileKey{{"b", "d"}, {"1", "d"}}, displaced); diff != "" {
 		t.Error(diff)
 	}
@@ -91,9 +91,49 @@ func TestTheOldestProfilesAreDisplaced(t *testing.T) {
 	}
 }
 
+func TestWhoKeepsMostLosesFirst(t *testing.T) {
+	s := open(t, t.TempDir())
+	keep(t, s, Profile{Key: ProfileKey{"old", "d"}, Owner: "quiet", Kept: day(1)}, Profile{Key: ProfileKey{"older", "d"}, Kept: day(1)})
+	var many []Profile
+	for i := range 2 * ProfilesMax {
+		many = append(many, Profile{Key: ProfileKey{fmt.Sprint(i), "d"}, Owner: "inventive", Kept: day(10 + i)})
+	}
+	for _, p := range keep(t, s, many...) {
+		if p.Workload == "old" || p.Workload == "older" {
+			t.Errorf("%q was displaced by another's", p.Workload)
+		}
+	}
+	if got, err := all(s); len(got) != ProfilesMax || err != nil {
+		t.Errorf("%d are kept, %v", len(got), err)
+	}
+	if _, err := s.Profile(ProfileKey{fmt.Sprint(2*ProfilesMax - 1), "d"}); err != nil {
+		t.Errorf("the newest: %v", err)
+	}
+}
+
+// As version 0.1 wrote them: the time and the data.
+func TestProfilesWithoutAnOwnerAreRead(t *testing.T) {
+	s := open(t, t.TempDir())
+	put := func(key string, value []byte) {
+		t.Helper()
+		if err := s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucketProfiles)).Put([]byte(key), value) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("w\x00d", append([]byte{0, 0, 0, 0, 0x69, 0x55, 0xb9, 0}, "data"...))
+	p, err := s.Profile(ProfileKey{"w", "d"})
+	if err != nil || p.Owner != "" || string(p.Data) != "data" || !p.Kept.Equal(time.Unix(0x6955b900, 0)) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	put("x\x00d", []byte{1 << 7, 0, 0, 0, 0, 0, 0, 1, 9, 'o'})
+	if p, err := s.Profile(ProfileKey{"x", "d"}); !errors.Is(err, errdefs.ErrCorrupt) {
+		t.Errorf("an owner that is cut short: %+v, %v", p, err)
+	}
+}
+
 func TestProfilesAreKeptAllOrNone(t *testing.T) {
 	s := open(t, t.TempDir())
-	good := Profile{ProfileKey{"w", "d"}, day(1), []byte("x")}
+	good := Profile{Key: ProfileKey{"w", "d"}, Kept: day(1), Data: []byte("x")}
 	for name, bad := range map[string]Profile{
 		"no workload":         {Key: ProfileKey{"", "d"}},
 		"a zero byte":         {Key: ProfileKey{"w\x00d", ""}},
@@ -119,7 +159,7 @@ func TestAFileFromBeforeProfilesGetsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = reopen(t, s, dir)
-	keep(t, s, Profile{ProfileKey{"w", "d"}, day(1), []byte("x")})
+	keep(t, s, Profile{Key: ProfileKey{"w", "d"}, Kept: day(1), Data: []byte("x")})
 }
 
 func TestADamagedProfileIsSaid(t *testing.T) {
