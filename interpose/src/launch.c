@@ -14,7 +14,7 @@
 #include "window.h"
 
 /* Known to the trampolines. */
-HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_thread, counter) == 0);
+HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_thread, count) == 0);
 HEDDLE_ASSERT_LAYOUT(offsetof(struct heddle_verdict_segment, process.gate) == 64);
 
 /*
@@ -82,7 +82,7 @@ void heddle_launch_enter(struct heddle_launch *launch, const struct heddle_shape
         heddle_thread_uncount();
         return;
     }
-    if (heddle_thread.counter == NULL) { /* else this was seen to, and the trampoline counted */
+    if (!heddle_thread_counted()) {
         heddle_connect_ensure();
         heddle_thread_count();
     }

@@ -6,6 +6,7 @@
 #include "driver.h"
 #include "measure.h"
 #include "stream.h"
+#include "thread.h"
 
 /* A stream that never launched in the slow path has nothing to settle, and costs nothing. */
 static struct heddle_stream *known(void *stream, bool per_thread) {
@@ -53,6 +54,7 @@ void heddle_settle_copy(struct heddle_settle *settle, bool per_thread) {
 }
 
 int heddle_settle_end(const struct heddle_settle *settle, int result) {
+    heddle_thread_tell();
     if (result >= HEDDLE_CUDA_FATAL_FIRST && result <= HEDDLE_CUDA_FATAL_LAST) {
         /* The context is lost with all its work: nobody shall wait for it. */
         if (heddle_stream_any()) {

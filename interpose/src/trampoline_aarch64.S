@@ -36,11 +36,11 @@
     mrs x16, tpidr_el0
     adrp x17, :gottprel:heddle_thread
     ldr x17, [x17, :gottprel_lo12:heddle_thread]
-    ldr x16, [x16, x17]
-    cbz x16, 1f
+    add x16, x16, x17
     ldr x17, [x16]
     add x17, x17, #1
     str x17, [x16]
+    tbnz x17, #63, 1f
     adrp x17, heddle_verdict_page + 64
     ldr w17, [x17, :lo12:heddle_verdict_page + 64]
     cbnz w17, 1f

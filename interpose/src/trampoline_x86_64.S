@@ -21,12 +21,12 @@
     .endm
 
 /*
- * A launch of a thread that has a counter is counted, and jumps on while the process's gate word is
- * zero. Written here because a compiler copies the arguments on the stack onto themselves before such
- * a jump. A thread has a counter only after a hook gave it one, so before the tables are filled, and
- * in a disabled interposer, this is the plain trampoline. The slow path does not count again what was
- * counted here. The gate word goes through a register: compared in memory with a constant it costs the
- * processor a step more. The counter is the first member of heddle_thread; the word is where struct
+ * A launch is counted in the thread's own memory, and jumps on while the process's gate word is zero.
+ * Written here because a compiler copies the arguments on the stack onto themselves before such a jump.
+ * The count is below zero until a hook gave the thread a counter, so before the tables are filled, and
+ * in a disabled interposer, this is the plain trampoline; and now and then, for the slow path to tell
+ * it. The slow path does not count again what was counted here. The gate word goes through a register: compared in memory with a constant it costs the
+ * processor a step more. The count is the first member of heddle_thread; the word is where struct
  * heddle_verdict_segment has process.gate. launch.c asserts both.
  */
     .macro launch index, name
@@ -37,10 +37,8 @@
 .Lexport\index:
 #ifndef HEDDLE_NO_FAST_PATH
     movq heddle_thread@gottpoff(%rip), %rax
-    movq %fs:(%rax), %rax
-    testq %rax, %rax
-    jz 1f
-    addq $1, (%rax)
+    addq $1, %fs:(%rax)
+    js 1f
     movl heddle_verdict_page+64(%rip), %r11d
     testl %r11d, %r11d
     jnz 1f

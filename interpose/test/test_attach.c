@@ -68,6 +68,7 @@ static void no_daemon(void) {
         CHECK_EQUAL(launch(), 0);
     }
     CHECK_EQUAL(calls()->launches, 100);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
     CHECK_EQUAL(heddle_client()->threads[0].launches, 100);
     answers()->launch = 719;
     CHECK_EQUAL(launch(), 719);
@@ -150,6 +151,7 @@ static void attach(void) {
     CHECK_EQUAL(test_daemon_device(daemon, 0).uuid[3], 0x40);
     CHECK_EQUAL(launch(), 0);
     CHECK_EQUAL(launch(), 0);
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
     CHECK_EQUAL(test_daemon_client(daemon)->threads[0].launches, 2);
     test_daemon_kill(daemon);
 }

@@ -22,7 +22,7 @@ enum {
     WAVES = 12,
     WAVE = 8,
     CROWD = HEDDLE_THREADS_MAX + 16, /* more threads than counters */
-    EACH = 500,
+    EACH = 5000,                     /* more than are counted before they are told in any case */
 };
 
 static char stream[16];
@@ -43,10 +43,11 @@ static void open_device(void) {
     CHECK_EQUAL(cuCtxCreate_v2(&context, 0, 0), 0);
 }
 
-/* As the daemon reads it. */
+/* As the daemon reads it, once the caller has waited for its launches. */
 static uint64_t counted(const struct heddle_client_segment *client) {
     uint64_t sum = 0;
 
+    CHECK_EQUAL(cuStreamSynchronize(stream), 0);
     for (int i = 0; i < HEDDLE_THREADS_MAX; i++) {
         sum += heddle_load_relaxed64(&client->threads[i].launches);
     }

@@ -245,7 +245,8 @@ type ClientProcess struct {
 
 // ClientThread mirrors struct heddle_client_thread.
 //
-// writer: one client thread at a time; reader: daemon
+// writer: one client thread at a time; reader: daemon. A thread tells what it counted when it
+// waits for its work, and some thousand launches later at most.
 type ClientThread struct {
 	_        structs.HostLayout
 	Launches uint64 // every launch entry, graph launches included

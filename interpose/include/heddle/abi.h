@@ -153,7 +153,10 @@ struct heddle_client_process {
     uint64_t trace_dropped; /* records that found their place taken */
 };
 
-/* writer: one client thread at a time; reader: daemon */
+/*
+ * writer: one client thread at a time; reader: daemon. A thread tells what it counted when it waits for
+ * its work, and some thousand launches later at most.
+ */
 struct heddle_client_thread {
     HEDDLE_ALIGNED(64) uint64_t launches; /* every launch entry, graph launches included */
     uint64_t reserved[7];

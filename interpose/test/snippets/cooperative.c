@@ -1,4 +1,4 @@
-/* Makes 1000 cooperative launches, says so, and stays until its input ends. */
+/* Makes 1000 cooperative launches, waits for them, says so, and stays until its input ends. */
 #include "probe.h"
 
 static const char ptx[] = ".version 6.4\n.target sm_70\n.address_size 64\n"
@@ -31,6 +31,7 @@ int main(void) {
     for (int i = 0; i < 1000; i++) {
         failed |= launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, params);
     }
+    failed |= ((int (*)(void))(uintptr_t)probe_symbol(handle, "cuCtxSynchronize"))();
     printf("launched %d\n", failed);
     fflush(stdout);
     (void)getchar();
