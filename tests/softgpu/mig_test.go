@@ -469,8 +469,23 @@ func TestLayouts(t *testing.T) {
 		multisets[fmt.Sprint(profiles)] = true
 		maximal++
 	}
-	if maximal != 19 || len(multisets) != 14 {
-		t.Errorf("%d maximal layouts of %d kinds, want 19 of 14", maximal, len(multisets))
+	if maximal != 19 {
+		t.Errorf("%d maximal layouts of plain profiles, want 19", maximal)
+	}
+	want := map[string]bool{}
+	for _, kind := range [][]int{ // by slices; what boards were seen to take
+		{7}, {4, 3}, {4, 2, 1}, {4, 1, 1, 1}, {3, 3}, {3, 2, 1}, {3, 2, 2}, {3, 2, 1, 1}, {3, 1, 1, 1}, {3, 1, 1, 1, 1},
+		{2, 2, 2, 1}, {2, 2, 1, 1, 1}, {2, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1},
+	} {
+		var profiles []int
+		for _, slices := range kind {
+			profiles = append(profiles, map[int]int{7: profile7g, 4: profile4g, 3: profile3g, 2: profile2g, 1: profile1g}[slices])
+		}
+		slices.Sort(profiles)
+		want[fmt.Sprint(profiles)] = true
+	}
+	if diff := cmp.Diff(want, multisets); diff != "" {
+		t.Errorf("kinds of maximal layouts (-want +got):\n%s", diff)
 	}
 	for _, test := range []struct {
 		layout Layout

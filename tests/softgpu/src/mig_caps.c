@@ -67,7 +67,8 @@ static int open_folder(int root, const char *path) {
     return openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* A file is there as a whole or not at all. */
+/* A file is there as a whole or not at all. Whoever dies on the way leaves the folder marked as out of date, and
+ * the next one writes the same file. */
 static void write_file(int dir, const char *name, mode_t mode, const char *text, size_t size) {
     char temporary[64];
     snprintf(temporary, sizeof(temporary), ".%s", name);
@@ -224,6 +225,11 @@ void sg_mig_caps_sync(const struct sg_node *node) {
     if (sg_mig_caps_path(node, path, sizeof(path))) {
         mkdir(path, 0755);
         root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (root >= 0 && exists(root, "dev/nvidia-caps") &&
+        faccessat(root, "dev/nvidia-caps", W_OK, AT_EACCESS) != 0) {
+        close(root);
+        return; /* another's folder: he finds it marked */
     }
     if (root >= 0) {
         write_minors(root);

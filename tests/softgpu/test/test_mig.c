@@ -302,6 +302,109 @@ static void a_process_keeps_what_it_runs_on(void) {
     CHECK_EQ(set_mode(1, 0), SG_MIG_ACTIVE);
 }
 
+/* Divides GPU 0 anew all the time, as far as it is let. */
+static void divide_for_ever(unsigned seed) {
+    static const uint32_t profiles[] = {P3G, P2G, P1G};
+    static const uint32_t computes[] = {C3, C2, C1};
+    struct sg_node own;
+    OK(sg_state_open(&own, NULL, NULL));
+    for (;;) {
+        uint32_t k = (uint32_t)rand_r(&seed) % 3;
+        uint32_t id = (uint32_t)rand_r(&seed) % SOFTGPU_MIG_IDS;
+        uint32_t compute;
+        sg_state_lock(&own);
+        (void)sg_mig_destroy_compute(&own, 0, id, 0);
+        (void)sg_mig_destroy(&own, 0, id);
+        if (sg_mig_create(&own, 0, profiles[k], SG_MIG_ANYWHERE, &id) == 0) {
+            (void)sg_mig_create_compute(&own, 0, id, computes[k], SG_MIG_ANYWHERE, &compute);
+        }
+        sg_state_unlock(&own);
+        usleep((useconds_t)rand_r(&seed) % 500);
+    }
+}
+
+/* Works on whichever MIG device it finds; what it computes there must be right. */
+static void work_for_ever(void) {
+    CUcontext ctx;
+    CUmodule m;
+    CUfunction f;
+    CUdeviceptr p;
+    unsigned value = (unsigned)getpid();
+    uint64_t n = 256;
+    void *params[] = {&p, &value, &n};
+    setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+    while (cuInit(0) != CUDA_SUCCESS) {
+        usleep(200); /* it is not divided at this moment */
+    }
+    OK(cuCtxCreate_v2(&ctx, 0, 0));
+    OK(cuModuleLoad(&m, "tests/softgpu/kernels/basic.ptx"));
+    OK(cuModuleGetFunction(&f, m, "fill"));
+    for (;;) {
+        unsigned got[256] = {0};
+        OK(cuMemAlloc_v2(&p, sizeof(got)));
+        OK(cuLaunchKernel(f, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+        OK(cuMemcpyDtoH_v2(got, p, sizeof(got)));
+        if (got[0] != value || got[255] != value) {
+            _exit(9);
+        }
+        OK(cuMemFree_v2(p));
+    }
+}
+
+static void check_nothing_is_left(void) {
+    sg_state_lock(&node);
+    sg_reap(&node, SOFTGPU_NONE, true);
+    const struct softgpu_state *st = node.st;
+    struct sg_mig_place places[SOFTGPU_MIG_INSTANCES];
+    uint32_t count = sg_mig_places(st, 0, places);
+    CHECK(sg_mig_legal(sg_mig_model(st, 0), places, count));
+    for (uint32_t i = 0; i < SOFTGPU_MIG_IDS; i++) {
+        if (st->devices[0].mig[i].state == SOFTGPU_SLOT_USED) {
+            (void)sg_mig_destroy_compute(&node, 0, i, 0);
+            CHECK_EQ(sg_mig_destroy(&node, 0, i), 0);
+        }
+    }
+    CHECK_EQ(st->devices[0].used_bytes, 0);
+    for (uint32_t u = st->header.device_count; u < SOFTGPU_MAX_UNITS; u++) {
+        CHECK_EQ(st->units[u].state, SOFTGPU_SLOT_FREE);
+        CHECK_EQ(st->units[u].used_bytes, 0);
+    }
+    for (uint32_t c = 0; c < st->header.context_high; c++) {
+        CHECK_EQ(st->contexts[c].state, SOFTGPU_SLOT_FREE);
+    }
+    sg_state_unlock(&node);
+}
+
+static void whoever_dies_leaves_nothing(void) {
+    uint64_t launches = node.st->header.calls[SOFTGPU_COUNT_LAUNCH];
+    enum { PLACES = 5, DEATHS = 120 };
+    unsigned seed = 42;
+    pid_t pids[PLACES] = {0};
+    for (int i = 0; i < DEATHS + PLACES; i++) {
+        pid_t *pid = &pids[i % PLACES];
+        if (*pid != 0) {
+            int status = 0;
+            usleep((useconds_t)rand_r(&seed) % 10000);
+            kill(*pid, SIGKILL);
+            waitpid(*pid, &status, 0);
+            CHECK(WIFSIGNALED(status)); /* and not because something was wrong */
+            *pid = 0;
+        }
+        if (i < DEATHS) {
+            fflush(NULL);
+            *pid = fork();
+            if (*pid == 0) {
+                if (i % PLACES < 2) {
+                    divide_for_ever(seed + (unsigned)i);
+                }
+                work_for_ever();
+            }
+        }
+    }
+    check_nothing_is_left();
+    CHECK(node.st->header.calls[SOFTGPU_COUNT_LAUNCH] > launches); /* work was done meanwhile */
+}
+
 static int remove_entry(const char *path, const struct stat *sb, int kind, struct FTW *at) {
     (void)sb;
     (void)kind;
@@ -325,6 +428,7 @@ int main(void) {
     RUN("an instance has what its profile says", an_instance_has_what_its_profile_says);
     RUN("compute instances share memory", compute_instances_share_memory);
     RUN("a process keeps what it runs on", a_process_keeps_what_it_runs_on);
+    RUN("whoever dies leaves nothing", whoever_dies_leaves_nothing);
     sg_state_close(&node);
     return finish("test_mig");
 }

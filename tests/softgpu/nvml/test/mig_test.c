@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "mig_test.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -691,6 +692,65 @@ static void check_sound(struct sg_node *node, uint32_t device) {
     CHECK_EQ(units, computes + 1);
 }
 
+/* The nodes of the capabilities are those of the instances, and two. */
+static void check_nodes(struct sg_node *node) {
+    char path[4096], name[4200];
+    unsigned got = 0, want = 2;
+    CHECK(sg_mig_caps_path(node, path, sizeof path));
+    snprintf(name, sizeof name, "%s/dev/nvidia-caps", path);
+    DIR *dir = opendir(name);
+    CHECK(dir != NULL);
+    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
+        got += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    }
+    closedir(dir);
+    for (uint32_t i = 0; i < SOFTGPU_MIG_IDS; i++) {
+        const struct softgpu_mig_instance *g = &node->st->devices[0].mig[i];
+        bool there = g->state == SOFTGPU_SLOT_USED;
+        want += there;
+        snprintf(name, sizeof name, "%s/proc/driver/nvidia/capabilities/gpu0/mig/gi%u", path, i);
+        CHECK_EQ(access(name, F_OK) == 0, there);
+        for (uint32_t c = 0; c < SOFTGPU_MIG_INSTANCES; c++) {
+            want += there && g->compute[c].state == SOFTGPU_SLOT_USED;
+        }
+    }
+    CHECK_EQ(got, want);
+}
+
+void test_mig_permission(void) {
+    enum { NOBODY = 65534 };
+    nvmlDevice_t d = gpu(0);
+    nvmlGpuInstance_t gi, list[8];
+    nvmlReturn_t activation;
+    if (geteuid() != 0) {
+        CHECK_EQ(nvmlDeviceSetMigMode(d, 1, &activation), NVML_ERROR_NO_PERMISSION);
+        return;
+    }
+    set_mode(d, 1);
+    nvmlGpuInstance_t made = must_create(d, P3G, 4, 4, 1);
+    char path[4096], config[4200];
+    struct sg_node node = peek();
+    CHECK(sg_mig_caps_path(&node, path, sizeof path));
+    sg_state_close(&node);
+    snprintf(config, sizeof config, "%s/dev/nvidia-caps/nvidia-cap1", path);
+    unsigned n = 0;
+    CHECK_EQ(seteuid(NOBODY), 0);
+    CHECK_EQ(nvmlDeviceSetMigMode(d, 0, &activation), NVML_ERROR_NO_PERMISSION);
+    CHECK_EQ(create_at(d, P1G, 0, 1, &gi), NVML_ERROR_NO_PERMISSION);
+    CHECK_EQ(nvmlGpuInstanceDestroy(made), NVML_ERROR_NO_PERMISSION);
+    CHECK_EQ(nvmlDeviceGetGpuInstances(d, P3G, list, &n), NVML_SUCCESS); /* "monitor" is for all */
+    CHECK_EQ(n, 1);
+    CHECK_EQ(seteuid(0), 0);
+    /* Whoever is given the capability may; root finds the folder marked, and makes it right. */
+    CHECK_EQ(chmod(config, 0444), 0);
+    CHECK_EQ(seteuid(NOBODY), 0);
+    CHECK_EQ(create_at(d, P1G, 0, 1, &gi), NVML_SUCCESS);
+    CHECK_EQ(seteuid(0), 0);
+    CHECK(!has_cap("dev/nvidia-caps/nvidia-cap66"));
+    check_mode(d, 1, 1);
+    CHECK(has_cap("dev/nvidia-caps/nvidia-cap66"));
+}
+
 void test_mig_killed(void) {
     enum { ROUNDS = 40, US_MOST = 12000 };
     unsigned seed = 20261201;
@@ -708,6 +768,7 @@ void test_mig_killed(void) {
         sg_state_lock(&node);
         check_sound(&node, 0);
         CHECK_EQ(node.st->header.caps_stale, 0);
+        check_nodes(&node);
         sg_state_unlock(&node);
         sg_state_close(&node);
     }

@@ -409,11 +409,12 @@ int main(void) {
     with_node("H100,A100-40", test_mig_forgets);
     with_node("2xH100", test_mig_faults);
     with_node("A100-40,H100", test_mig_capabilities);
+    with_node("H100", test_mig_permission);
     with_node("H100", test_mig_layouts);
     with_node("H100", test_mig_killed);
     with_node("2xH100", test_mig_threads);
     if (check_failures == 0) {
-        printf("nvml: 26 tests passed\n");
+        printf("nvml: 27 tests passed\n");
     }
     return check_failures == 0 ? 0 : 1;
 }
