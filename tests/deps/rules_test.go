@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	// Tier 2: pure.
 	"runtime/sched":             {"runtime/errdefs", "runtime/gpu", "runtime/config"},
 	"runtime/profiles":          {"runtime/errdefs", "runtime/sched"},
+	"partition":                 {"runtime/errdefs", "runtime/gpu"},
 	"runtime/sim/device":        {},
 	"runtime/sim/device/script": {"runtime/sim/device"},
 	"runtime/sim":               {"runtime/profiles", "runtime/sched", "runtime/sim/device"},
@@ -65,7 +66,7 @@ var neverReach = []struct {
 
 // pure lists the packages of tier 2, and impure what they must not import directly.
 var (
-	pure   = []string{"runtime/sched", "runtime/profiles", "runtime/sim/device", "runtime/sim/device/script"}
+	pure   = []string{"partition", "runtime/sched", "runtime/profiles", "runtime/sim/device", "runtime/sim/device/script"}
 	impure = []string{
 		"os", "net", "syscall", "unsafe", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "runtime",
 	}
