@@ -51,6 +51,10 @@ func partition(library, task string) ([]string, error) {
 		s.tour(lib)
 	case "mode":
 		s.mode()
+	case "symbol":
+		if lib.Extensions().LookupSymbol("nvmlDeviceSetMigMode") != nil {
+			s.lines = append(s.lines, "missing")
+		}
 	}
 	if ret := lib.Shutdown(); ret != nvml.SUCCESS {
 		return nil, fmt.Errorf("shutdown: %w", ret)
@@ -226,6 +230,23 @@ func TestMIGThroughGoNVML(t *testing.T) {
 		"by uuid: Not Found",
 	)
 	n.mustBeSound(t)
+}
+
+// A library of before MIG lacks the names: a client can ask for one before it calls it.
+func TestMIGIsMissingInAnOldLibrary(t *testing.T) {
+	n := newNode(t, Options{GPUs: []string{"H100"}})
+	build := n.Build()
+	for _, libraries := range []string{build.Libraries, build.Libraries + "-premig"} {
+		build.Libraries = libraries
+		data, err := askNVML(t, build, append(n.Env(), taskVariable+"=symbol"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.HasSuffix(libraries, "-premig")
+		if missing := strings.Contains(string(data), "missing"); missing != want {
+			t.Errorf("%s: %s", libraries, data)
+		}
+	}
 }
 
 func TestMIGModeIsTwoAnswers(t *testing.T) {

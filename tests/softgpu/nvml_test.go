@@ -36,15 +36,15 @@ func newNode(t *testing.T, opts Options) *Node {
 
 // seen is what go-nvml says of one device.
 type seen struct {
-	Name, UUID, Bus     string
-	Major, Minor        int
-	Total, Used         uint64
-	MIG                 [2]int
-	Profiles            []profile
-	Fans                int
-	Processes           int
-	Placements, MaxMIG  int
-	DriverModel, Events string // names of the errors
+	Name, UUID, Bus    string
+	Major, Minor       int
+	Total, Used        uint64
+	MIG                [2]int
+	Profiles           []profile
+	Fans               int
+	Processes          int
+	Placements, MaxMIG int
+	DriverModel, Image string // names of the errors
 }
 
 type profile struct {
@@ -156,8 +156,8 @@ func (s *seen) fill(d nvml.Device) error {
 	// What the library lacks is an answer too, not the end of the process.
 	_, _, ret = d.GetDriverModel()
 	s.DriverModel = ret.Error()
-	_, ret = d.GetSupportedEventTypes()
-	s.Events = ret.Error()
+	_, ret = d.GetInforomImageVersion()
+	s.Image = ret.Error()
 	return errors.Join(errs...)
 }
 
@@ -197,13 +197,13 @@ func TestGoNVML(t *testing.T) {
 			Major: m.ComputeCapability[0], Minor: m.ComputeCapability[1],
 			Total:       uint64(m.MemoryMiB) << 20,
 			Profiles:    profilesOf(m),
-			DriverModel: "Not Supported", Events: "Not Supported",
+			DriverModel: "Not Supported", Image: "Not Supported",
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("devices as go-nvml sees them (-want +got):\n%s", diff)
 	}
-	if calls := n.StubCalls(); calls["nvmlDeviceGetSupportedEventTypes"] == 0 {
+	if calls := n.StubCalls(); calls["nvmlDeviceGetInforomImageVersion"] == 0 {
 		t.Errorf("the call of a stub was not counted: %v", calls)
 	}
 }

@@ -18,6 +18,7 @@ typedef enum {
     NVML_ERROR_NOT_FOUND = 6,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_DRIVER_NOT_LOADED = 9,
+    NVML_ERROR_TIMEOUT = 10,
     NVML_ERROR_GPU_IS_LOST = 15,
     NVML_ERROR_RESET_REQUIRED = 16,
     NVML_ERROR_IN_USE = 19,
@@ -242,6 +243,12 @@ typedef struct {
     nvmlComputeInstancePlacement_t placement;
 } nvmlComputeInstanceInfo_t; /* of _v2 */
 
+typedef struct {
+    nvmlDevice_t device;
+    unsigned long long eventType, eventData;
+    unsigned gpuInstanceId, computeInstanceId;
+} nvmlEventData_t; /* of _v2 */
+
 /* The layouts are another library's promise to its callers; these are the sizes it has on 64-bit machines. */
 _Static_assert(sizeof(nvmlPciInfo_t) == 68, "pci info");
 _Static_assert(sizeof(nvmlPciInfoExt_t) == 64, "pci info ext");
@@ -255,6 +262,7 @@ _Static_assert(sizeof(nvmlDeviceAttributes_t) == 40, "attributes");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_t) == 48, "profile info");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v2_t) == 152, "profile info v2");
 _Static_assert(sizeof(nvmlGpuInstanceProfileInfo_v3_t) == 152, "profile info v3");
+_Static_assert(sizeof(nvmlEventData_t) == 32, "event data v2");
 _Static_assert(sizeof(nvmlGpuInstanceInfo_t) == 24, "instance info");
 _Static_assert(sizeof(nvmlComputeInstanceProfileInfo_t) == 36, "compute profile info");
 _Static_assert(sizeof(nvmlComputeInstanceProfileInfo_v2_t) == 136, "compute profile info v2");

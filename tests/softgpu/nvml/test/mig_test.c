@@ -611,6 +611,39 @@ void test_mig_capabilities(void) {
     CHECK(!has_cap("proc/driver/nvidia/capabilities/gpu1/mig/gi1"));
 }
 
+void test_mig_events(void) {
+    enum { XID = 0x8, MIG_CHANGE = 0x100, CLOCK = 0x10 };
+    nvmlDevice_t d = gpu(0);
+    nvmlEventSet_t set = NULL;
+    nvmlEventData_t event;
+    unsigned long long types = 0;
+    CHECK_EQ(nvmlDeviceGetSupportedEventTypes(d, &types), NVML_SUCCESS);
+    CHECK_EQ(types, XID | MIG_CHANGE);
+    CHECK_EQ(nvmlEventSetCreate(&set), NVML_SUCCESS);
+    CHECK_EQ(nvmlDeviceRegisterEvents(d, CLOCK, set), NVML_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(nvmlDeviceRegisterEvents(d, types, set), NVML_SUCCESS);
+    CHECK_EQ(nvmlDeviceRegisterEvents(d, types, (nvmlEventSet_t)(void *)&event),
+             NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(nvmlEventSetWait_v2(set, &event, 1), NVML_ERROR_TIMEOUT);
+    set_mode(gpu(1), 1); /* not watched */
+    set_mode(d, 1);
+    must_create(d, P3G, 4, 4, 1);
+    CHECK_EQ(nvmlEventSetWait_v2(set, &event, 1000), NVML_SUCCESS);
+    CHECK(event.device == d && event.eventType == MIG_CHANGE &&
+          event.gpuInstanceId == NVML_NO_INSTANCE);
+    CHECK_EQ(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_TIMEOUT);
+    struct sg_node node = peek();
+    node.st->devices[0].lost = 1;
+    CHECK_EQ(nvmlEventSetWait(set, &event, 1000), NVML_SUCCESS);
+    CHECK(event.eventType == XID && event.eventData == 79);
+    CHECK_EQ(nvmlEventSetWait(set, &event, 0), NVML_ERROR_TIMEOUT);
+    node.st->devices[0].lost = 0;
+    sg_state_close(&node);
+    CHECK_EQ(nvmlEventSetFree(set), NVML_SUCCESS);
+    CHECK_EQ(nvmlEventSetFree(set), NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(nvmlEventSetWait_v2(set, &event, 1000), NVML_ERROR_INVALID_ARGUMENT);
+}
+
 struct counts {
     unsigned all, maximal, plain;
     bool plain_only;

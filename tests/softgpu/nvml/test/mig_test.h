@@ -13,6 +13,7 @@ void test_mig_forgets(void);      /* "H100,A100-40" */
 void test_mig_faults(void);       /* "2xH100" */
 void test_mig_capabilities(void); /* "A100-40,H100" */
 void test_mig_permission(void);   /* "H100" */
+void test_mig_events(void);       /* "2xH100" */
 void test_mig_layouts(void);      /* any */
 void test_mig_killed(void);       /* "H100" */
 void test_mig_threads(void);      /* "2xH100" */

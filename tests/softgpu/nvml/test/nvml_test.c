@@ -410,11 +410,12 @@ int main(void) {
     with_node("2xH100", test_mig_faults);
     with_node("A100-40,H100", test_mig_capabilities);
     with_node("H100", test_mig_permission);
+    with_node("2xH100", test_mig_events);
     with_node("H100", test_mig_layouts);
     with_node("H100", test_mig_killed);
     with_node("2xH100", test_mig_threads);
     if (check_failures == 0) {
-        printf("nvml: 27 tests passed\n");
+        printf("nvml: 28 tests passed\n");
     }
     return check_failures == 0 ? 0 : 1;
 }
