@@ -83,8 +83,8 @@ func (a Activation) String() string {
 // MIG cuts devices. All changes name their placement: what the driver chooses by itself depends on the
 // order of the calls. Errors are of the kinds of errdefs: Busy while somebody holds what is to be
 // destroyed, Exhausted where an instance does not fit, Invalid for a placement that the profile does not
-// have, NotFound for what is gone, Unsupported while MIG is off or not there, and Unavailable for a
-// device that is lost.
+// have, NotFound for what is gone, a device that is lost included, Unsupported while MIG is off or not
+// there, and PermissionDenied.
 type MIG interface {
 	MIGMode(ctx context.Context, device UUID) (MIGMode, error)
 	// SetMIGMode is for maintenance: it may need a reset, and it ends what runs on the device.

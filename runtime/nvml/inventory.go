@@ -61,7 +61,7 @@ func (d *Driver) device(index int, handle nvml.Device) (gpu.Device, error) {
 	if code != nvml.SUCCESS {
 		return dev, d.wrap("read PCI address of "+text, code)
 	}
-	dev.PCIBusID = busID(pci.BusId)
+	dev.PCIBusID = cString(pci.BusId[:])
 	dev.Multiprocessors = d.multiprocessors(handle)
 	dev.ComputeMode = d.computeMode(handle)
 	dev.MIG = d.migMode(handle)
@@ -69,18 +69,6 @@ func (d *Driver) device(index int, handle nvml.Device) (gpu.Device, error) {
 		dev.MIGDevices = d.migDevices(handle)
 	}
 	return dev, nil
-}
-
-// busID is NVML's NUL-ended array as text.
-func busID[T ~int8 | ~uint8](raw [32]T) string {
-	var b strings.Builder
-	for _, c := range raw {
-		if c == 0 {
-			break
-		}
-		b.WriteByte(byte(c))
-	}
-	return b.String()
 }
 
 // multiprocessors divides the cores by what one multiprocessor of the

@@ -40,8 +40,10 @@ func (e *Error) kind() errdefs.Kind {
 		return errdefs.Invalid
 	case nvml.ERROR_NO_PERMISSION:
 		return errdefs.PermissionDenied
-	case nvml.ERROR_IN_USE, nvml.ERROR_INSUFFICIENT_RESOURCES:
+	case nvml.ERROR_IN_USE:
 		return errdefs.Busy
+	case nvml.ERROR_INSUFFICIENT_RESOURCES:
+		return errdefs.Exhausted
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_DEPRECATED:
 		return errdefs.Unsupported
 	case nvml.ERROR_LIBRARY_NOT_FOUND, nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED,

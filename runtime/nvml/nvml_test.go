@@ -36,13 +36,31 @@ func TestDriverOnLibraryOfTheEnvironment(t *testing.T) {
 	})
 }
 
+func TestMIGOnLibraryOfTheEnvironment(t *testing.T) {
+	path := os.Getenv(suiteVariable)
+	if path == "" {
+		t.Skipf("%s names no library", suiteVariable)
+	}
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	devices, err := d.Devices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gputest.MIGSuite(t, d, devices[0].UUID)
+}
+
 func TestDriverOnTheSoftwareGPU(t *testing.T) {
 	library := build(t, "softgpu", "libnvidia-ml.so.1")
 	state := filepath.Join(t.TempDir(), "node")
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDriverOnLibraryOfTheEnvironment$", "-test.v") // this test itself
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^Test(Driver|MIG)OnLibraryOfTheEnvironment$", "-test.v") // this test itself
 	cmd.Env = append(os.Environ(), suiteVariable+"="+library, "SOFTGPU_STATE="+state, "SOFTGPU_GPUS=H100,A100-80")
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestDriverOnLibraryOfTheEnvironment") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestDriverOnLibraryOfTheEnvironment") ||
+		!strings.Contains(string(out), "--- PASS: TestMIGOnLibraryOfTheEnvironment") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
