@@ -11,7 +11,8 @@ SOFTGPU_OBJ = $(BUILD)/softgpu/obj
 SOFTGPU_MAP := $(SOFTGPU_DIR)/gen/libcuda.map
 # The model, the state file and the GPU table; NVML and the tool are built from these too.
 SOFTGPU_CORE := $(addprefix $(SOFTGPU_DIR)/src/,engine.c lists.c sm.c shape.c repair.c state.c \
-	state_fill.c proc.c fault.c mig.c mig_rules.c mig_caps.c) $(SOFTGPU_DIR)/models/models.c
+	state_fill.c proc.c fault.c mig.c mig_rules.c mig_mode.c mig_use.c \
+	mig_caps.c) $(SOFTGPU_DIR)/models/models.c
 SOFTGPU_DRIVER := $(filter-out $(SOFTGPU_CORE),$(wildcard $(SOFTGPU_DIR)/src/*.c)) \
 	$(SOFTGPU_DIR)/gen/stubs.c
 SOFTGPU_TOOL := $(wildcard $(SOFTGPU_DIR)/tool/*.c)

@@ -1,4 +1,4 @@
-/* MIG instances in the state file: making and destroying them, and who stands in the way.
+/* MIG instances in the state file: making and destroying them.
  *
  * An instance is there from the one store that makes its slot USED, when all the rest of it is written, and
  * until the one that makes it FREE. So whoever dies on the way leaves it there or not there, and nothing
@@ -26,91 +26,18 @@ uint32_t sg_mig_places(const struct softgpu_state *st, uint32_t device,
     return count;
 }
 
-/* Brackets a change: a reader without the lock sees that it has seen half of one. */
-static void begin(const struct sg_node *node, uint32_t device) {
+void sg_mig_begin(const struct sg_node *node, uint32_t device) {
     sg_mig_caps_spoil(node);
     __atomic_add_fetch(&node->st->devices[device].mig_changes, 1, __ATOMIC_ACQ_REL);
 }
 
-static void end(const struct sg_node *node, uint32_t device) {
+void sg_mig_end(const struct sg_node *node, uint32_t device) {
     __atomic_add_fetch(&node->st->devices[device].mig_changes, 1, __ATOMIC_ACQ_REL);
     sg_mig_caps_sync(node);
 }
 
 static void set_state(uint32_t *state, uint32_t value) {
     __atomic_store_n(state, value, __ATOMIC_RELEASE);
-}
-
-/* ---- users */
-
-static bool holds(const struct softgpu_proc *p, uint32_t device, uint32_t id, uint32_t compute) {
-    return p->mig_device == device && (id == SOFTGPU_NONE || p->mig_instance == id) &&
-           (compute == SOFTGPU_NONE || p->mig_compute == compute);
-}
-
-/* Has it a context or memory there? */
-static bool is_on(const struct softgpu_state *st, const struct softgpu_proc *p, uint32_t device,
-                  uint32_t id, uint32_t compute) {
-    for (uint32_t u = 0; u < st->header.unit_count; u++) {
-        const struct softgpu_unit *unit = &st->units[u];
-        if (unit->state == SOFTGPU_SLOT_USED && unit->device == device &&
-            (id == SOFTGPU_NONE || unit->instance == id) &&
-            (compute == SOFTGPU_NONE || unit->compute == compute) &&
-            (p->contexts[u] > 0 || p->used_bytes[u] > 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-uint32_t sg_mig_users(const struct sg_node *node, uint32_t device, uint32_t id, uint32_t compute,
-                      uint32_t *pids, uint32_t room) {
-    const struct softgpu_state *st = node->st;
-    uint32_t count = 0;
-    sg_reap(node, SOFTGPU_NONE, true);
-    for (uint32_t i = 0; i < st->header.proc_high; i++) {
-        const struct softgpu_proc *p = &st->procs[i];
-        bool opened = id == SOFTGPU_NONE && (p->opened & (1u << device)) != 0;
-        if (p->state == SOFTGPU_SLOT_USED &&
-            (opened || holds(p, device, id, compute) || is_on(st, p, device, id, compute))) {
-            if (count < room) {
-                pids[count] = p->pid;
-            }
-            count++;
-        }
-    }
-    return count;
-}
-
-static bool in_use(const struct sg_node *node, uint32_t device, uint32_t id, uint32_t compute) {
-    return sg_mig_users(node, device, id, compute, NULL, 0) > 0;
-}
-
-/* ---- mode */
-
-int sg_mig_set_mode(const struct sg_node *node, uint32_t device, uint32_t mode,
-                    enum sg_mig_activation *activation) {
-    struct softgpu_device *d = &node->st->devices[device];
-    const struct softgpu_model *m = sg_mig_model(node->st, device);
-    struct sg_mig_place places[SOFTGPU_MIG_INSTANCES];
-    if (m == NULL || !m->mig_capable) {
-        return -ENOSYS;
-    }
-    *activation = SG_MIG_ACTIVE;
-    begin(node, device);
-    d->mig_pending = mode;
-    if (d->mig_mode != mode) {
-        if (in_use(node, device, SOFTGPU_NONE, SOFTGPU_NONE) ||
-            sg_mig_places(node->st, device, places) > 0) {
-            *activation = SG_MIG_IN_USE;
-        } else if (!m->mig_resetless) {
-            *activation = SG_MIG_RESET;
-        } else {
-            d->mig_mode = mode;
-        }
-    }
-    end(node, device);
-    return 0;
 }
 
 /* ---- GPU instances */
@@ -185,12 +112,12 @@ int sg_mig_create(const struct sg_node *node, uint32_t device, uint32_t profile,
     /* The first instance divides the device, which nobody may use then. */
     struct sg_mig_place places[SOFTGPU_MIG_INSTANCES];
     if (sg_mig_places(st, device, places) == 0 &&
-        in_use(node, device, SOFTGPU_NONE, SOFTGPU_NONE)) {
+        sg_mig_in_use(node, device, SOFTGPU_NONE, SOFTGPU_NONE)) {
         return -EBUSY;
     }
     *id = id_of(m, start, p->size);
     struct softgpu_mig_instance *g = &d->mig[*id];
-    begin(node, device);
+    sg_mig_begin(node, device);
     g->profile = p->id;
     g->start = start;
     g->size = p->size;
@@ -198,7 +125,7 @@ int sg_mig_create(const struct sg_node *node, uint32_t device, uint32_t profile,
     g->serial = ++st->header.mig_serial;
     memset(g->compute, 0, sizeof(g->compute));
     set_state(&g->state, SOFTGPU_SLOT_USED);
-    end(node, device);
+    sg_mig_end(node, device);
     return 0;
 }
 
@@ -212,12 +139,12 @@ int sg_mig_destroy(const struct sg_node *node, uint32_t device, uint32_t id) {
             return -EBUSY;
         }
     }
-    if (in_use(node, device, id, SOFTGPU_NONE)) {
+    if (sg_mig_in_use(node, device, id, SOFTGPU_NONE)) {
         return -EBUSY;
     }
-    begin(node, device);
+    sg_mig_begin(node, device);
     set_state(&g->state, SOFTGPU_SLOT_FREE);
-    end(node, device);
+    sg_mig_end(node, device);
     return 0;
 }
 
@@ -321,7 +248,7 @@ int sg_mig_create_compute(const struct sg_node *node, uint32_t device, uint32_t 
     if (rc != 0) {
         return rc;
     }
-    begin(node, device);
+    sg_mig_begin(node, device);
     make_unit(st, u, device, id, &p);
     st->units[u].compute = c;
     g->compute[c] = (struct softgpu_mig_compute){.state = SOFTGPU_SLOT_FREE,
@@ -333,7 +260,7 @@ int sg_mig_create_compute(const struct sg_node *node, uint32_t device, uint32_t 
                                                  .serial = ++st->header.mig_serial};
     make_uuid(g->compute[c].uuid, &st->devices[device], g->compute[c].serial);
     set_state(&g->compute[c].state, SOFTGPU_SLOT_USED);
-    end(node, device);
+    sg_mig_end(node, device);
     *compute = c;
     return 0;
 }
@@ -345,13 +272,13 @@ int sg_mig_destroy_compute(const struct sg_node *node, uint32_t device, uint32_t
         g->compute[compute].state != SOFTGPU_SLOT_USED) {
         return -EINVAL;
     }
-    if (in_use(node, device, id, compute)) {
+    if (sg_mig_in_use(node, device, id, compute)) {
         return -EBUSY;
     }
-    begin(node, device);
+    sg_mig_begin(node, device);
     set_state(&g->compute[compute].state, SOFTGPU_SLOT_FREE);
     node->st->units[g->compute[compute].unit].state = SOFTGPU_SLOT_FREE;
-    end(node, device);
+    sg_mig_end(node, device);
     return 0;
 }
 
@@ -396,63 +323,9 @@ void sg_mig_repair(struct softgpu_state *st) {
     }
 }
 
-/* ---- what makes a device forget */
-
-static void forget_instances(struct softgpu_state *st, uint32_t device) {
+void sg_mig_forget(struct softgpu_state *st, uint32_t device) {
     for (uint32_t i = 0; i < SOFTGPU_MIG_IDS; i++) {
         set_state(&st->devices[device].mig[i].state, SOFTGPU_SLOT_FREE);
     }
     give_back(st);
-}
-
-int sg_mig_reset(const struct sg_node *node, uint32_t device) {
-    struct softgpu_device *d = &node->st->devices[device];
-    if (in_use(node, device, SOFTGPU_NONE, SOFTGPU_NONE)) {
-        return -EBUSY;
-    }
-    begin(node, device);
-    forget_instances(node->st, device);
-    d->mig_mode = d->mig_pending;
-    end(node, device);
-    return 0;
-}
-
-int sg_mig_reboot(const struct sg_node *node) {
-    struct softgpu_state *st = node->st;
-    sg_reap(node, SOFTGPU_NONE, true);
-    for (uint32_t i = 0; i < st->header.proc_high; i++) {
-        if (st->procs[i].state == SOFTGPU_SLOT_USED) {
-            return -EBUSY;
-        }
-    }
-    st->header.boots++;
-    for (uint32_t d = 0; d < st->header.device_count; d++) {
-        struct softgpu_device *dev = &st->devices[d];
-        const struct softgpu_model *m = sg_mig_model(st, d);
-        begin(node, d);
-        forget_instances(st, d);
-        /* Where the mode needs a reset, the device itself keeps it; elsewhere the driver's memory does. */
-        dev->mig_pending = m != NULL && m->mig_resetless ? SOFTGPU_MIG_DISABLED : dev->mig_pending;
-        dev->mig_mode = dev->mig_pending;
-        dev->compute_mode = 0;
-        dev->lost = 0;
-        end(node, d);
-    }
-    return 0;
-}
-
-/* ---- memory */
-
-uint64_t sg_unit_free_bytes(const struct softgpu_state *st, uint32_t unit) {
-    const struct softgpu_unit *u = &st->units[unit];
-    uint64_t used = 0;
-    for (uint32_t i = 0; u->instance != SOFTGPU_NONE && i < st->header.unit_count; i++) {
-        const struct softgpu_unit *other = &st->units[i];
-        if (other->state == SOFTGPU_SLOT_USED && other->device == u->device &&
-            other->instance == u->instance) {
-            used += other->used_bytes;
-        }
-    }
-    used = u->instance == SOFTGPU_NONE ? u->used_bytes : used;
-    return used < u->memory_bytes ? u->memory_bytes - used : 0;
 }

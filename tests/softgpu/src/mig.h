@@ -47,6 +47,11 @@ bool sg_mig_compute_profile(const struct softgpu_model *m, const struct softgpu_
 
 /* ---- state (mig.c) */
 
+/* Bracket a change: a reader without the lock sees that it has seen half of one, and the folder of capabilities
+ * follows. */
+void sg_mig_begin(const struct sg_node *node, uint32_t device);
+void sg_mig_end(const struct sg_node *node, uint32_t device);
+
 /* Where the caller leaves the placement to the driver. */
 static const uint32_t SG_MIG_ANYWHERE = 0xffffffffu;
 
@@ -55,15 +60,6 @@ const struct softgpu_model *sg_mig_model(const struct softgpu_state *st, uint32_
 /* The device's instances as places; answers how many. */
 uint32_t sg_mig_places(const struct softgpu_state *st, uint32_t device,
                        struct sg_mig_place places[SOFTGPU_MIG_INSTANCES]);
-
-/* What came of asking for another mode. */
-enum sg_mig_activation {
-    SG_MIG_ACTIVE, /* the mode is what was asked for */
-    SG_MIG_IN_USE, /* pending: somebody uses the device */
-    SG_MIG_RESET   /* pending: the device has to be reset */
-};
-int sg_mig_set_mode(const struct sg_node *node, uint32_t device, uint32_t mode,
-                    enum sg_mig_activation *activation);
 
 int sg_mig_create(const struct sg_node *node, uint32_t device, uint32_t profile, uint32_t start,
                   uint32_t *id);
@@ -77,10 +73,22 @@ int sg_mig_create_compute(const struct sg_node *node, uint32_t device, uint32_t 
 int sg_mig_destroy_compute(const struct sg_node *node, uint32_t device, uint32_t id,
                            uint32_t compute);
 
-/* The living processes that use the compute instance, or with NONE the GPU instance, or with twice NONE
- * anything of the device. Writes the pids of the first `room`; answers how many there are. */
-uint32_t sg_mig_users(const struct sg_node *node, uint32_t device, uint32_t id, uint32_t compute,
-                      uint32_t *pids, uint32_t room);
+/* A holder of the lock died half-way through a change: what was not complete is undone. */
+void sg_mig_repair(struct softgpu_state *st);
+
+/* Takes all instances of the device away. */
+void sg_mig_forget(struct softgpu_state *st, uint32_t device);
+
+/* ---- mode (mig_mode.c) */
+
+/* What came of asking for another mode. */
+enum sg_mig_activation {
+    SG_MIG_ACTIVE, /* the mode is what was asked for */
+    SG_MIG_IN_USE, /* pending: somebody uses the device */
+    SG_MIG_RESET   /* pending: the device has to be reset */
+};
+int sg_mig_set_mode(const struct sg_node *node, uint32_t device, uint32_t mode,
+                    enum sg_mig_activation *activation);
 
 /* The device is reset: its instances are gone, a pending mode becomes the mode. */
 int sg_mig_reset(const struct sg_node *node, uint32_t device);
@@ -88,11 +96,17 @@ int sg_mig_reset(const struct sg_node *node, uint32_t device);
 /* The node boots again: all devices are reset, and a mode that is not kept on the device is off. */
 int sg_mig_reboot(const struct sg_node *node);
 
+/* ---- users (mig_use.c) */
+
+/* The living processes that use the compute instance, or with NONE the GPU instance, or with twice NONE
+ * anything of the device. Writes the pids of the first `room`; answers how many there are. */
+uint32_t sg_mig_users(const struct sg_node *node, uint32_t device, uint32_t id, uint32_t compute,
+                      uint32_t *pids, uint32_t room);
+
+bool sg_mig_in_use(const struct sg_node *node, uint32_t device, uint32_t id, uint32_t compute);
+
 /* Bytes that allocations on the unit may still take: compute instances share their GPU instance's. */
 uint64_t sg_unit_free_bytes(const struct softgpu_state *st, uint32_t unit);
-
-/* A holder of the lock died half-way through a change: what was not complete is undone. */
-void sg_mig_repair(struct softgpu_state *st);
 
 /* ---- capabilities (mig_caps.c): a folder beside the state file that plays what the kernel driver shows of
  * them: proc/driver/nvidia-caps/mig-minors, proc/driver/nvidia/capabilities, dev/nvidia-caps. */

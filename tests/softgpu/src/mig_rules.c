@@ -1,6 +1,4 @@
 /* What a model allows: sets of GPU instances, and the compute instances within one. */
-#include <string.h>
-
 #include "mig.h"
 
 enum { ENGINES = 5 };
@@ -85,7 +83,9 @@ uint32_t sg_mig_room(const struct softgpu_model *m, const struct softgpu_mig_pro
     for (uint32_t set = 0; set < 1u << p->start_count; set++) {
         struct sg_mig_place with[SOFTGPU_MIG_INSTANCES + SOFTGPU_MIG_STARTS];
         uint32_t more = 0;
-        memcpy(with, places, count * sizeof(*places));
+        for (uint32_t i = 0; i < count; i++) {
+            with[i] = places[i];
+        }
         for (uint32_t i = 0; i < p->start_count; i++) {
             if (set & (1u << i)) {
                 with[count + more++] = (struct sg_mig_place){.profile = p, .start = p->starts[i]};
