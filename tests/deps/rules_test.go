@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"runtime/wire":      {"runtime/abi", "runtime/errdefs"},
 	"runtime/clients":   {"runtime/abi", "runtime/errdefs", "runtime/clock", "runtime/shm", "runtime/wire"},
 	"runtime/store":     {"runtime/errdefs"},
+	"partition/mig":     {"partition", "runtime/errdefs", "runtime/gpu"},
 	"runtime/library":   {"runtime/errdefs", "runtime/sched", "runtime/profiles", "runtime/store"},
 	"runtime/nvml":      {"runtime/errdefs", "runtime/gpu"},
 	"runtime/telemetry": {"runtime/errdefs", "runtime/gpu"},
