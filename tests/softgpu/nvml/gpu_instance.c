@@ -16,16 +16,21 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsi
     return sg_nvml_end(&c, err);
 }
 
-static nvmlReturn_t create(const char *entry, nvmlDevice_t device, unsigned profile, uint32_t start,
-                           nvmlGpuInstance_t *instance) {
+/* Without a place the driver chooses one. */
+static nvmlReturn_t create(const char *entry, nvmlDevice_t device, unsigned profile,
+                           const nvmlGpuInstancePlacement_t *place, nvmlGpuInstance_t *instance) {
     struct nvml_call c;
     nvmlReturn_t err = sg_nvml_begin(&c, entry, device, true);
     if (err != NVML_SUCCESS) {
         return err;
     }
-    err = instance == NULL ? NVML_ERROR_INVALID_ARGUMENT : sg_nvml_may_configure(&c);
+    const struct softgpu_mig_profile *p = sg_mig_profile(c.model, profile);
+    bool wrong =
+        p != NULL && place != NULL && (place->size != p->size || place->start == SG_MIG_ANYWHERE);
+    err = instance == NULL || wrong ? NVML_ERROR_INVALID_ARGUMENT : sg_nvml_may_configure(&c);
     if (err == NVML_SUCCESS) {
         uint32_t id;
+        uint32_t start = place == NULL ? SG_MIG_ANYWHERE : place->start;
         err = sg_nvml_code(sg_mig_create(c.node, c.target.index, profile, start, &id));
         if (err == NVML_SUCCESS) {
             *instance = sg_nvml_instance_handle(c.node, c.target.index, id);
@@ -36,27 +41,17 @@ static nvmlReturn_t create(const char *entry, nvmlDevice_t device, unsigned prof
 
 nvmlReturn_t nvmlDeviceCreateGpuInstance(nvmlDevice_t device, unsigned profile,
                                          nvmlGpuInstance_t *instance) {
-    return create(__func__, device, profile, SG_MIG_ANYWHERE, instance);
-}
-
-/* A size that is not the profile's makes a placement that there is not. */
-static bool is_size(nvmlDevice_t device, unsigned profile, unsigned size) {
-    nvmlGpuInstancePlacement_t places[SOFTGPU_MIG_STARTS];
-    unsigned count = SOFTGPU_MIG_STARTS;
-    nvmlReturn_t err =
-        nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, profile, places, &count);
-    return err != NVML_SUCCESS || places[0].size == size;
+    return create(__func__, device, profile, NULL, instance);
 }
 
 nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsigned profile,
                                                       const nvmlGpuInstancePlacement_t *place,
                                                       nvmlGpuInstance_t *instance) {
-    if (place == NULL || place->start == SG_MIG_ANYWHERE ||
-        !is_size(device, profile, place->size)) {
+    if (place == NULL) {
         nvmlReturn_t err = sg_nvml_ready();
         return err != NVML_SUCCESS ? err : NVML_ERROR_INVALID_ARGUMENT;
     }
-    return create(__func__, device, profile, place->start, instance);
+    return create(__func__, device, profile, place, instance);
 }
 
 nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t instance) {

@@ -49,7 +49,7 @@ struct nvml_view {
 };
 
 /* sg_nvml_look moves the device model to now, forgets the dead, and copies what `device` looks like to the
- * function `entry`. A MIG device is refused unless `mig`. */
+ * function `entry`, which a fault may strike (NULL: none does). A MIG device is refused unless `mig`. */
 nvmlReturn_t sg_nvml_look(const char *entry, nvmlDevice_t device, bool mig, struct nvml_view *view);
 
 /* sg_nvml_power_mw is what the device draws now. */

@@ -165,9 +165,18 @@ static nvmlReturn_t find(const char *entry, const void *wanted, nvmlDevice_t *de
     if (wanted == NULL || device == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
+    /* One call, however many devices it looks at. */
+    const struct sg_node *n = sg_nvml_enter();
+    err = n == NULL ? NVML_ERROR_UNINITIALIZED : sg_nvml_strike(n, entry, SOFTGPU_NONE, false);
+    if (n != NULL) {
+        sg_nvml_leave();
+    }
+    if (err != NVML_SUCCESS) {
+        return err;
+    }
     for (unsigned i = 0; i < devices; i++) {
         struct nvml_view view = {.uuid = ""};
-        err = sg_nvml_look(entry, sg_nvml_handle(i), false, &view);
+        err = sg_nvml_look(NULL, sg_nvml_handle(i), false, &view);
         if (err != NVML_SUCCESS && err != NVML_ERROR_GPU_IS_LOST) {
             return err;
         }

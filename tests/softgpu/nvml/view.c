@@ -212,7 +212,7 @@ nvmlReturn_t sg_nvml_look(const char *entry, nvmlDevice_t device, bool mig,
         return NVML_ERROR_UNINITIALIZED;
     }
     nvmlReturn_t err = NVML_SUCCESS;
-    if (__atomic_load_n(&node->st->header.faults_armed, __ATOMIC_RELAXED) != 0) {
+    if (entry != NULL && __atomic_load_n(&node->st->header.faults_armed, __ATOMIC_RELAXED) != 0) {
         err = sg_nvml_strike(node, entry, device_of(node, device), false);
     }
     if (err == NVML_SUCCESS) {

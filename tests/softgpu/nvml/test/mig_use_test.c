@@ -176,6 +176,18 @@ void test_mig_faults(void) {
                                 .flags = SOFTGPU_FAULT_LATE});
     CHECK_EQ(nvmlComputeInstanceDestroy(ci), NVML_ERROR_UNKNOWN);
     CHECK_EQ(nvmlComputeInstanceDestroy(ci), NVML_ERROR_INVALID_ARGUMENT);
+    /* A call is counted once, whatever it does inside. */
+    char uuid[96];
+    nvmlDevice_t same;
+    nvmlReturn_t third[] = {NVML_SUCCESS, NVML_SUCCESS, NVML_ERROR_UNKNOWN, NVML_SUCCESS};
+    CHECK_EQ(nvmlDeviceGetUUID(gpu(1), uuid, sizeof uuid), NVML_SUCCESS);
+    arm(&(struct softgpu_fault){.entry = "nvml*", .result = NVML_ERROR_UNKNOWN, .after = 2});
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(nvmlDeviceGetHandleByUUID(uuid, &same), third[i]);
+    }
+    arm(&(struct softgpu_fault){.entry = "nvml*", .result = NVML_ERROR_UNKNOWN, .after = 1});
+    CHECK_EQ(create_at(d, P3G, 4, 2, &gi), NVML_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(create_at(d, P3G, 4, 2, &gi), NVML_ERROR_UNKNOWN);
     /* A slow one; nobody else is held up by it. */
     arm(&(struct softgpu_fault){.entry = "nvmlGpuInstanceGetInfo", .delay_ns = 30000000});
     uint64_t began = sg_monotonic_ns();
