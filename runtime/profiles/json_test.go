@@ -13,9 +13,9 @@ import (
 	"github.com/heddle-project/heddle/runtime/sched"
 )
 
-// rounded compares fractions but for rounding: documents have deviations, profiles squares, and figures are short.
+// rounded compares fractions, infinite ones too, but for rounding: documents have deviations, profiles squares, and figures are short.
 var rounded = cmp.Comparer(func(a, b float64) bool {
-	return math.Abs(a-b) <= 1e-7*(max(math.Abs(a), math.Abs(b))+1)
+	return a == b || math.Abs(a-b) <= 1e-7*(max(math.Abs(a), math.Abs(b))+1)
 })
 
 func TestWhatIsExportedIsImported(t *testing.T) {
