@@ -15,8 +15,12 @@
 #include "thread.h"
 #include "trace.h"
 
-/* As many launches as can be measured at once; more go unmeasured. */
-enum { PAIRS = 32 };
+/*
+ * As many launches as can be measured at once; more go unmeasured. So that it is not those every time
+ * that a program launches last before it waits, all are measured only up to FREELY at once, then one in
+ * THIN of them, and from SPARINGLY on one in THIN of those.
+ */
+enum { PAIRS = 32, FREELY = 16, SPARINGLY = 24, THIN = 8 };
 
 typedef heddle_result (*event_create)(void **, unsigned);
 typedef heddle_result (*event_record)(void *, void *);
@@ -40,6 +44,7 @@ struct pair {
 static struct pair pairs[PAIRS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards pairs */
 static uint32_t awaited;
+static uint32_t dice = 1; /* guarded by lock */
 
 static bool elapsed(const struct pair *pair, uint64_t *ns) {
     float ms = 0;
@@ -143,22 +148,56 @@ static bool idle(const struct heddle_launch *launch) {
                 : HEDDLE_DRIVER(event_call, cuStreamQuery)(launch->handle)) == HEDDLE_CUDA_SUCCESS;
 }
 
+/* By chance (xorshift), because a count could be in step with the program. */
+static bool one_in(uint32_t so_many) {
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    return dice % so_many == 0;
+}
+
+/* Whether a launch is worth one of the pairs that are left. One of a kernel of which little is known is. */
+static bool worth(uint64_t kernel) {
+    if (awaited < FREELY || heddle_kernel_unproven(kernel)) {
+        return true;
+    }
+    return one_in(awaited < SPARINGLY ? THIN : THIN * THIN);
+}
+
 static void describe(struct pair *pair, const struct heddle_launch *launch,
-                     const struct heddle_shape *shape) {
+                     const struct heddle_shape *shape, uint64_t kernel) {
     const struct heddle_shape before = heddle_stream_before(launch->stream);
 
     pair->sample = (struct heddle_sample_record){
-        .kernel = heddle_kernel_key(shape),
+        .kernel = kernel,
         .previous = heddle_kernel_key(&before),
         .device_slot = (uint32_t)launch->device,
         .flags = HEDDLE_SAMPLE_MEASURED | (launch->graph ? (uint32_t)HEDDLE_SAMPLE_GRAPH : 0)};
     heddle_kernel_measured(pair->sample.kernel, shape);
 }
 
-void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shape *shape) {
+static void begin(struct heddle_launch *launch, const struct heddle_shape *shape, uint64_t kernel,
+                  uint32_t at) {
     void *context = heddle_device_context();
+    struct pair *pair = &pairs[at];
+    const int mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
+
+    describe(pair, launch, shape, kernel);
+    if (prepare(pair, context)) {
+        const bool was_idle = idle(launch);
+
+        if (record(pair->start, launch)) {
+            pair->state = OPEN;
+            pair->sample.time_ns = heddle_clock_now();
+            pair->begun_ns = was_idle ? pair->sample.time_ns : 0;
+            launch->pair = at + 1;
+        }
+    }
+    (void)heddle_capture_exchange(mode);
+}
+
+void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shape *shape) {
     uint32_t at = 0;
-    int mode = 0;
 
     if (pthread_mutex_trylock(&lock) != 0) {
         return;
@@ -168,21 +207,11 @@ void heddle_measure_begin(struct heddle_launch *launch, const struct heddle_shap
         at++;
     }
     if (at < PAIRS) {
-        struct pair *pair = &pairs[at];
+        const uint64_t kernel = heddle_kernel_key(shape);
 
-        mode = heddle_capture_exchange(HEDDLE_CAPTURE_MODE_RELAXED);
-        describe(pair, launch, shape);
-        if (prepare(pair, context)) {
-            const bool was_idle = idle(launch);
-
-            if (record(pair->start, launch)) {
-                pair->state = OPEN;
-                pair->sample.time_ns = heddle_clock_now();
-                pair->begun_ns = was_idle ? pair->sample.time_ns : 0;
-                launch->pair = at + 1;
-            }
+        if (worth(kernel)) {
+            begin(launch, shape, kernel, at);
         }
-        (void)heddle_capture_exchange(mode);
     }
     pthread_mutex_unlock(&lock);
 }

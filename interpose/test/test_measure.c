@@ -13,6 +13,7 @@
 #include "fake_driver.h"
 #include "heddle/atomic.h"
 #include "heddle/profile.h"
+#include "kernel.h"
 #include "window.h"
 
 int cuInit(unsigned flags);
@@ -185,6 +186,43 @@ static void pending(void) {
 
 TEST("launches that are not complete are waited for by nobody") {
     in_child(pending);
+}
+
+/* Iterations of more kernels than there are events, all launched before the first is complete. */
+static void late(void) {
+    enum { KERNELS = 200, PASSES = 200 };
+    struct test_daemon *daemon = measuring(1, HEDDLE_GATE_MEASURE);
+    const struct heddle_client_segment *client = test_daemon_client(daemon);
+    unsigned half = 0; /* of the samples are of kernels in the first half of an iteration */
+    unsigned last = 0; /* as many are of the last eighth */
+    uint64_t read = 0;
+
+    for (int pass = 0; pass < 2 * PASSES; pass++) {
+        answers()->query = 600;
+        for (unsigned i = 0; i < KERNELS; i++) {
+            launch(1 + i);
+        }
+        answers()->query = 0;
+        CHECK_EQUAL(cuStreamSynchronize(stream), 0);
+        for (; read < client->process.samples_head; read++) {
+            const uint64_t kernel = client->samples[read % HEDDLE_SAMPLES].kernel;
+
+            for (unsigned i = 0; pass >= PASSES && i < KERNELS; i++) { /* all are known by then */
+                half += kernel == key_of("saxpy", 1 + i) && i < KERNELS / 2;
+                last += kernel == key_of("saxpy", 1 + i) && i >= KERNELS * 7 / 8;
+            }
+        }
+    }
+    for (unsigned i = 0; i < KERNELS; i++) {
+        CHECK(!heddle_kernel_unproven(key_of("saxpy", 1 + i)));
+    }
+    CHECK(half != 0);
+    CHECK(last > PASSES / 8);
+    test_daemon_kill(daemon);
+}
+
+TEST("what is launched late, while much is outstanding, is measured as well") {
+    in_child(late);
 }
 
 static void unloaded(void) {
