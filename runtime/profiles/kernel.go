@@ -21,9 +21,10 @@ const (
 	// that were alone, or than most did where none was. Else it was disturbed.
 	undisturbedAlone = 1.1
 	undisturbed      = 1.25
-	// Where more than this part of them took longer, they do so by themselves: a kernel can take one
-	// time or another.
+	// Where surely more than this part of the launches took longer, they do so by themselves: a kernel
+	// can take one time or another. Then all of them are learnt.
 	disturbedMost = 0.25
+	disturbedSure = 3 // standard deviations of that many throws of a coin
 	// No launch is disturbed into being quicker than the quickest by so much: so many in a row are a
 	// change.
 	quicker    = 0.8
@@ -58,6 +59,9 @@ type Kernel struct {
 	uses      uint32 // lately, against those of the other kernels
 	disturbed uint32 // launches that took longer because of others, and taught nothing
 	run       uint32 // of those the last ones, without another one between them
+	varied    bool   // takes one time or another, as launches beside others look like
+	alarms    uint32 // of the workload's drift, when its times were last found to be true
+	agreed    uint32 // samples since then that agree with its times
 	detect    detector
 }
 
@@ -116,8 +120,11 @@ func (k *Kernel) DRAM(d Device) float64 {
 // learn takes the time of a launch. It reports whether the kernel takes another time than before.
 func (k *Kernel) learn(took time.Duration, alone bool) (changed bool) {
 	ns := uint64(max(0, min(took, timeMax)))
-	if !alone && !k.teaches(ns) {
-		return k.note(ns)
+	if !alone {
+		k.undo(ns)
+		if !k.teaches(ns) {
+			return k.note(ns)
+		}
 	}
 	k.run = 0
 	if alone && !k.Alone {
@@ -137,6 +144,16 @@ func (k *Kernel) learn(took time.Duration, alone bool) (changed bool) {
 	return changed
 }
 
+// undo takes the first launches beside others for disturbed when one comes that is so much quicker.
+func (k *Kernel) undo(ns uint64) {
+	young := !k.Alone && !k.varied && k.Time.Weight < settleSamples
+	if before := k.Time.Weight; young && float64(ns)*undisturbed < k.Time.Mean {
+		disturbed := k.disturbed + uint32(before)
+		k.forgetTimes()
+		k.disturbed = disturbed
+	}
+}
+
 // teaches reports whether a launch beside others tells the kernel's time. Others only ever make one
 // longer, so of a kernel that is known from launches alone there is nothing to learn.
 func (k *Kernel) teaches(ns uint64) bool {
@@ -145,10 +162,10 @@ func (k *Kernel) teaches(ns uint64) bool {
 		return false
 	case k.Alone:
 		return float64(ns) <= undisturbedAlone*k.Time.Mean
-	case k.Time.Weight < settleLeast:
+	case k.Time.Weight == 0, k.varied:
 		return true
-	case float64(k.disturbed) > disturbedMost*(k.Time.Weight+float64(k.disturbed)):
-		return true
+	case k.Time.Weight < settleSamples:
+		return float64(ns) <= undisturbed*k.Time.Mean
 	default:
 		return float64(ns) <= undisturbed*float64(k.Times.Quantile(0.5))
 	}
@@ -161,7 +178,12 @@ func (k *Kernel) note(ns uint64) (changed bool) {
 	most := uint32(longerRun)
 	switch {
 	case !k.Alone:
-		k.disturbed++
+		if k.disturbed++; k.varies() {
+			k.forgetTimes()
+			k.varied = true
+			k.addTime(ns)
+			return false
+		}
 	case float64(ns) < quicker*float64(k.Min):
 		most = quickerRun
 	case float64(ns) > undisturbedAlone*k.Time.Mean:
@@ -181,9 +203,18 @@ func (k *Kernel) note(ns uint64) (changed bool) {
 	return true
 }
 
+// varies reports whether the launches that took longer are too many for others to be the reason.
+func (k *Kernel) varies() bool {
+	all := k.Time.Weight + float64(k.disturbed)
+	return float64(k.disturbed) > disturbedMost*all+disturbedSure/2.0*math.Sqrt(all)
+}
+
 func (k *Kernel) addTime(ns uint64) {
 	if k.Time.Weight == 0 || ns < k.Min {
 		k.Min = ns
+	}
+	if k.Time.Weight >= memory {
+		k.disturbed /= 2 // as the weight
 	}
 	k.Time.Add(float64(ns))
 	k.Times.Add(ns)
@@ -191,5 +222,6 @@ func (k *Kernel) addTime(ns uint64) {
 }
 
 func (k *Kernel) forgetTimes() {
-	k.Min, k.Time, k.Times, k.detect, k.disturbed, k.run = 0, Moments{}, Histogram{}, detector{}, 0, 0
+	k.Min, k.Time, k.Times, k.detect = 0, Moments{}, Histogram{}, detector{}
+	k.disturbed, k.run, k.varied = 0, 0, false
 }

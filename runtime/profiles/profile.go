@@ -39,6 +39,7 @@ type Sample struct {
 	HasGap           bool          // Gap is valid
 	Graph            bool          // the launch of a whole graph
 	Shared           bool          // others used the device at that time
+	Together         bool          // and kernels of theirs may have run beside this one
 }
 
 // Outcome is what a sample meant.
@@ -60,6 +61,7 @@ type Profile struct {
 	uses      uint32
 	unsettled float64 // part of the last samples that were of kernels not known well
 	measuring bool
+	drift     drift
 }
 
 // pair is what is known of a kernel that follows another.
@@ -122,8 +124,16 @@ func (p *Profile) Observe(s Sample) Outcome {
 	if known {
 		o.Expected, o.Error = k.Mean(), k.Time.Error()
 	}
-	o.Changed = k.learn(s.DeviceTime, !s.Shared)
+	direction := 0
+	if k.Time.Weight != 0 {
+		direction = k.direction(&s)
+		o.Changed = k.doubt(p.drift.alarms, direction)
+	}
+	o.Changed = k.learn(s.DeviceTime, !s.Shared) || o.Changed
 	p.follow(known && !o.Changed, o.Changed)
+	if known && !o.Changed && p.Len() >= driftKernels && p.drift.add(s.Kernel, direction) {
+		p.unsettled, p.measuring = 1, true
+	}
 	return o
 }
 
