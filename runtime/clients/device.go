@@ -41,11 +41,13 @@ type binding struct {
 	beside   Beside        // as last planned
 	taught   activity      // as of the last lesson
 	active   bool          // did something since the lesson before that
+	apart    int           // others that did and whose kernels do not run beside its own, by the last plan
+
+	watched []*binding // as last planned: to whom it yields, and of those
+	corun   []uint64   // beside whose kernels its own may run
 
 	// For mediated bindings.
 	mediated  bool
-	watched   []*binding
-	corun     []uint64
 	closed    bool
 	heldSince uint64
 	paused    bool // by the planner, whatever its peers do

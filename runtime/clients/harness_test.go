@@ -35,6 +35,7 @@ type policy struct {
 	interval time.Duration
 	plans    func(members []Member) // told of every plan; nil = nobody is
 	pause    map[uint64]bool        // by client id: gates to close
+	corun    bool                   // everybody may run beside those to whom it yields
 }
 
 func (p *policy) Admit(_ context.Context, a *Applicant) (Grant, error) {
@@ -73,6 +74,9 @@ func (p *policy) Plan(_ wire.UUID, _ uint64, members []Member) []Decision {
 			if !m.Strict {
 				d.Verdict.Gate |= abi.GateYield
 			}
+		}
+		if p.corun {
+			d.CoRun = d.Yields
 		}
 		if p.pause[m.Client] {
 			d.Verdict.Gate |= abi.GateClosed

@@ -50,7 +50,10 @@ type LessonDevice struct {
 	UUID   wire.UUID
 	Alone  bool // no other client is on it
 	Shared bool // another client used it since the lesson before
-	Beside Beside
+	// Together says that one did to whom the client does not yield, and who does not yield to it, or
+	// who may run kernels beside its own or it beside the other's.
+	Together bool
+	Beside   Beside
 	// Watched says that others yield to the client there.
 	Watched bool
 }
@@ -233,7 +236,7 @@ func compareBools(a, b bool) int {
 // witness notes which clients of a device did something since the last time.
 func (m *Manager) witness(d *device) {
 	for _, b := range d.bindings {
-		b.active = false
+		b.active, b.apart = false, 0
 		if b.client.distrusted != nil {
 			continue
 		}
@@ -245,14 +248,31 @@ func (m *Manager) witness(d *device) {
 		b.active = now.now || now != b.taught
 		b.taught = now
 	}
+	for _, b := range d.bindings {
+		for _, h := range b.watched {
+			if slices.Contains(b.corun, h.client.id) {
+				continue
+			}
+			if h.active {
+				b.apart++
+			}
+			if b.active {
+				h.apart++
+			}
+		}
+	}
 }
 
 func (b *binding) lesson() LessonDevice {
 	d := LessonDevice{Slot: b.slot, UUID: b.device.uuid, Alone: len(b.device.bindings) == 1, Beside: b.beside}
 	d.Watched = b.verdict.Gate&abi.GatePublish != 0
+	active := 0
 	for _, other := range b.device.bindings {
-		d.Shared = d.Shared || other != b && other.active
+		if other != b && other.active {
+			active++
+		}
 	}
+	d.Shared, d.Together = active != 0, active > b.apart
 	return d
 }
 

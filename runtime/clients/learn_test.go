@@ -120,6 +120,45 @@ func TestALearnerKnowsWhoUsedTheDeviceAtTheSameTime(t *testing.T) {
 	eventually(t, "b stops", learner.when(func() bool { return !last(a).Shared }))
 }
 
+func TestALearnerKnowsWhoseKernelsRunBesideOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		high, low, third int // classes
+		corun            bool
+		want             map[string]bool // whose may
+	}{
+		"one yields to the other":               {high: 2, low: 7, third: -1},
+		"and may run beside it":                 {high: 2, low: 7, third: -1, corun: true, want: map[string]bool{"high": true, "low": true}},
+		"nobody yields":                         {high: 5, low: 5, third: -1, want: map[string]bool{"high": true, "low": true}},
+		"two of a class below one":              {high: 2, low: 7, third: 7, want: map[string]bool{"low": true, "third": true}},
+		"two of a class, and one that they let": {high: 7, low: 7, third: 2, want: map[string]bool{"high": true, "low": true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			learner := newPen()
+			s := serve(t, func(o *Options) { o.Learner = learner })
+			s.policy.corun = tt.corun
+			programs := map[string]*program{}
+			for name, class := range map[string]int{"high": tt.high, "low": tt.low, "third": tt.third} {
+				if class < 0 {
+					continue
+				}
+				s.policy.grants[name] = Grant{Tenant: "t", Priority: class, MaxPriority: class, MaxWeight: 100, Weight: 100}
+				programs[name] = attach(t, s.path, hello(name))
+				programs[name].open(0, gpu0)
+				atomic.StoreUint32(&programs[name].seg.Devices[0].BusyStreams, 1)
+			}
+			eventually(t, "what they do together is known", learner.when(func() bool {
+				for name, p := range programs {
+					devices := learner.devices[p.welcome.ClientID]
+					if len(devices) != 1 || !devices[0].Shared || devices[0].Together != tt.want[name] {
+						return false
+					}
+				}
+				return true
+			}))
+		})
+	}
+}
+
 func TestALearnerKnowsHowFastAClientLaunches(t *testing.T) {
 	learner := newPen()
 	s := serve(t, func(o *Options) { o.Learner = learner })

@@ -18,6 +18,7 @@ type learner struct {
 	inventory *inventory
 	policies  *policies
 	library   *library.Library
+	heard     map[uint64]int // by client: launches that it told, up to introduction
 
 	mu    sync.Mutex
 	asked map[uint64]uint32 // by client: one launch in so many, as somebody asked for
@@ -36,6 +37,11 @@ func (l *learner) ask(client uint64, every uint32) {
 // them follows how much the others may do.
 const watchedMore = 10
 
+// introduction is how many launches a client tells, as one that others yield to does, before less is
+// asked of it: it may do more or less now under the name of what is known, and once others are on its
+// devices that is harder to tell.
+const introduction = 256
+
 // measuredMost is how many launches of a client are measured in a second, about, however fast it
 // launches. A measured one costs microseconds, and so many tell enough.
 const measuredMost = 1000
@@ -52,6 +58,7 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 		advice clients.Advice
 		tables [][]profiles.Entry
 	)
+	l.heard[lesson.Client] = min(l.heard[lesson.Client]+len(lesson.Samples), introduction)
 	for i := range lesson.Devices {
 		d := &lesson.Devices[i]
 		model, ok := l.inventory.model(gpu.UUID(d.UUID))
@@ -67,7 +74,7 @@ func (l *learner) Learn(lesson *clients.Lesson) clients.Advice {
 				Model: model.name, Device: profiles.Device{SMs: model.multiprocessors},
 			},
 			Descriptions: descriptions(lesson.Kernels),
-			Samples:      samples(lesson.Samples, d),
+			Samples:      l.samples(lesson.Samples, d),
 			Sparse:       l.every(lesson.Client, lesson.Rate, d),
 			Beside:       sched.Bound(d.Beside),
 		})
@@ -92,11 +99,11 @@ func (l *learner) every(client, rate uint64, d *clients.LessonDevice) uint32 {
 	switch {
 	case asked != 0:
 		return asked
+	case d.Watched, l.heard[client] < introduction:
+		return max(1, l.sparse/watchedMore, least)
 	case d.Alone:
 		// Nobody needs to know more of it now, and its launches take the fast path meanwhile.
 		return 0
-	case d.Watched:
-		return max(1, l.sparse/watchedMore, least)
 	default:
 		return max(l.sparse, least)
 	}
@@ -105,6 +112,7 @@ func (l *learner) every(client, rate uint64, d *clients.LessonDevice) uint32 {
 // Leave implements clients.Learner.
 func (l *learner) Leave(client uint64) {
 	l.ask(client, 0)
+	delete(l.heard, client)
 	l.library.Leave(client)
 }
 
@@ -124,8 +132,9 @@ func descriptions(kernels []shm.Kernel) []profiles.Description {
 }
 
 // samples are those of one device.
-func samples(all []shm.Sample, d *clients.LessonDevice) []profiles.Sample {
+func (l *learner) samples(all []shm.Sample, d *clients.LessonDevice) []profiles.Sample {
 	var list []profiles.Sample
+	_, shared := l.inventory.sharing(gpu.UUID(d.UUID))
 	for i := range all {
 		s := &all[i]
 		if s.Slot != d.Slot {
@@ -133,7 +142,8 @@ func samples(all []shm.Sample, d *clients.LessonDevice) []profiles.Sample {
 		}
 		list = append(list, profiles.Sample{
 			Kernel: s.Kernel, Previous: s.Previous, DeviceTime: s.DeviceTime, Gap: s.Gap,
-			Measured: s.Measured, HasGap: s.HasGap, Graph: s.Graph, Shared: d.Shared,
+			Measured: s.Measured, HasGap: s.HasGap, Graph: s.Graph,
+			Shared: d.Shared, Together: d.Together && shared,
 		})
 	}
 	return list

@@ -163,7 +163,7 @@ func (d *Daemon) makeManager(context.Context) error {
 	if d.cfg.Scheduling.Measure != 0 {
 		d.learner = &learner{
 			sparse: uint32(d.cfg.Scheduling.Measure), inventory: &d.inventory, policies: d.policies, library: d.library,
-			asked: map[uint64]uint32{},
+			asked: map[uint64]uint32{}, heard: map[uint64]int{},
 		}
 		teacher = d.learner
 	}

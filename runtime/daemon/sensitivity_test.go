@@ -8,6 +8,7 @@ import (
 	heddlev1 "github.com/heddle-project/heddle/runtime/api/heddle/v1"
 	"github.com/heddle-project/heddle/runtime/clients"
 	"github.com/heddle-project/heddle/runtime/errdefs"
+	"github.com/heddle-project/heddle/runtime/library"
 	"github.com/heddle-project/heddle/runtime/sched"
 )
 
@@ -35,7 +36,7 @@ func TestSensitivitiesAreRead(t *testing.T) {
 }
 
 func TestWhatWasAskedForIsMeasured(t *testing.T) {
-	l := &learner{sparse: 100, asked: map[uint64]uint32{}}
+	l := &learner{sparse: 100, asked: map[uint64]uint32{}, heard: map[uint64]int{7: introduction}}
 	alone, watched, low := lessonOn(true, false), lessonOn(false, true), lessonOn(false, false)
 	for i, want := range [][3]uint32{{0, 10, 100}, {4, 4, 4}, {0, 10, 100}} {
 		switch i {
@@ -52,7 +53,7 @@ func TestWhatWasAskedForIsMeasured(t *testing.T) {
 
 // Measuring costs a launch microseconds, which many launches a second would feel.
 func TestFewOfManyLaunchesAreMeasured(t *testing.T) {
-	l := &learner{sparse: 100, asked: map[uint64]uint32{7: 3}}
+	l := &learner{sparse: 100, asked: map[uint64]uint32{7: 3}, heard: map[uint64]int{8: introduction}}
 	watched, low := lessonOn(false, true), lessonOn(false, false)
 	for rate, want := range map[uint64][2]uint32{
 		5000: {10, 100}, 50_000: {50, 100}, 2_000_000: {2000, 2000}, math.MaxUint64: {measureSparsest, measureSparsest},
@@ -68,4 +69,26 @@ func TestFewOfManyLaunchesAreMeasured(t *testing.T) {
 
 func lessonOn(alone, watched bool) *clients.LessonDevice {
 	return &clients.LessonDevice{Alone: alone, Watched: watched}
+}
+
+// What is known under its name need not be true of a client that has just come.
+func TestANewClientIsMeasuredMoreUntilItToldEnough(t *testing.T) {
+	l := &learner{sparse: 100, asked: map[uint64]uint32{}, heard: map[uint64]int{}}
+	alone, low := lessonOn(true, false), lessonOn(false, false)
+	for _, tt := range []struct {
+		heard int
+		want  [2]uint32
+	}{
+		{0, [2]uint32{10, 10}}, {introduction - 1, [2]uint32{10, 10}}, {introduction, [2]uint32{0, 100}},
+	} {
+		l.heard[7] = tt.heard
+		if got := [2]uint32{l.every(7, 5000, alone), l.every(7, 5000, low)}; got != tt.want {
+			t.Errorf("after %d launches one in %v, want %v", tt.heard, got, tt.want)
+		}
+	}
+	l.library = library.New(library.Options{})
+	l.Leave(7)
+	if _, ok := l.heard[7]; ok {
+		t.Error("a client that left is not forgotten")
+	}
 }
