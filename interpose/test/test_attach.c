@@ -534,6 +534,8 @@ static struct heddle_client_segment *the_peer;
 static void *ring_on(void *unused) {
     while (heddle_load_relaxed32(&the_peer->devices[2].busy_streams) != 0) {
         heddle_add_seq_cst32(&the_peer->devices[2].doorbell, 1);
+        /* So that it ends a sleep also where the two share a processor. */
+        heddle_futex_wake(&the_peer->devices[2].doorbell);
     }
     return unused;
 }
